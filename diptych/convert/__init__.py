@@ -1,0 +1,1 @@
+"""Carrying checkpoints between layouts and containers, bit for bit."""

@@ -1,0 +1,1 @@
+"""The JAX panel: attention and transformer components as Flax NNX modules."""

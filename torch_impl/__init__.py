@@ -1,0 +1,1 @@
+"""The PyTorch panel: attention and transformer components as ``torch.nn`` modules."""
