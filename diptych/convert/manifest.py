@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from ..spec.checks import Shape
 from ..spec.errors import CheckpointError
 from .formats import find_container, printable
 from .settings import read_json
-from .transforms import Shape
 
 MANIFEST = "diptych.json"
 VERSION = 1
