@@ -17,9 +17,8 @@ def main() -> None:
 def _row(workload: str, panel: str, calls: Calls) -> None:
     seconds = median_seconds(calls)
     ours, stock = seconds["ours"], seconds["stock"]
-    print(
-        f"| {workload} | {panel} | {ours * 1e3:.2f} ms | {stock * 1e3:.2f} ms | {ours / stock:.2f} |"
-    )
+    columns = (workload, panel, f"{ours * 1e3:.2f} ms", f"{stock * 1e3:.2f} ms", ours / stock)
+    print("| {} | {} | {} | {} | {:.2f} |".format(*columns))
 
 
 if __name__ == "__main__":
