@@ -19,6 +19,7 @@ class OracleAttention:
     Attributes:
         output: (..., N, T, V).
         weights: (..., N, T, S), after the softmax, before dropout.
+        visible: Boolean (..., N, T, S).
         backward: Takes the gradients of output and (optionally) weights; returns those of
             ``query, key, value`` and, where they were given, ``bias, sinks``, each in the shape
             of the argument.
@@ -26,6 +27,7 @@ class OracleAttention:
 
     output: Array
     weights: Array
+    visible: Array
     backward: Callable[..., dict[str, Array]]
 
 
@@ -109,7 +111,7 @@ def attention(
             gradients["sinks"] = _sum_to(d_sink, (d_sink.shape[-3], 1, 1)).reshape(-1)
         return gradients
 
-    return OracleAttention((weights * kept) @ values, weights, backward)
+    return OracleAttention((weights * kept) @ values, weights, visible, backward)
 
 
 def _structure(shape, has_heads, key_mask, is_causal, offset, window, segment_ids) -> Array:
