@@ -7,6 +7,8 @@ from flax import nnx
 from jax import Array, lax
 from jax import numpy as jnp
 
+from jax_impl.functional._precision import matmul_precision
+
 
 def linear(in_features: int, out_features: int, *, bias: bool = True, rngs: nnx.Rngs) -> nnx.Linear:
     """Return the framework's own linear layer, so that tools which look for it find it.
@@ -40,14 +42,16 @@ def linear(in_features: int, out_features: int, *, bias: bool = True, rngs: nnx.
     )
 
 
-def _dot_general(*arguments: Any, precision: Any = None, **options: Any) -> Array:
-    # Resolved at the call: what the user sets later, or in a scope, must count.
-    if precision is None and jax.config.jax_default_matmul_precision is None:
-        precision = lax.Precision.HIGHEST
-    return lax.dot_general(*arguments, precision=precision, **options)
+def _dot_general(
+    lhs: Array, rhs: Array, dimension_numbers: Any, precision: Any = None, **options: Any
+) -> Array:
+    precision = matmul_precision() if precision is None else precision
+    return lax.dot_general(lhs, rhs, dimension_numbers, precision, **options)
 
 
-def _one_dtype(arrays: tuple[Any, ...], /, *, dtype: Any = None) -> tuple[Any, ...]:
+def _one_dtype(
+    arrays: tuple[Any, ...], /, *, dtype: Any = None, inexact: bool = True
+) -> tuple[Any, ...]:
     dtypes = {jnp.dtype(array.dtype).name for array in arrays if array is not None}
     if len(dtypes) > 1:
         raise TypeError(
