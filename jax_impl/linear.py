@@ -49,9 +49,7 @@ def _dot_general(
     return lax.dot_general(lhs, rhs, dimension_numbers, precision, **options)
 
 
-def _one_dtype(
-    arrays: tuple[Any, ...], /, *, dtype: Any = None, inexact: bool = True
-) -> tuple[Any, ...]:
+def _one_dtype(arrays: Any, /, *, dtype: Any = None, inexact: bool = True) -> Any:
     dtypes = {jnp.dtype(array.dtype).name for array in arrays if array is not None}
     if len(dtypes) > 1:
         raise TypeError(
