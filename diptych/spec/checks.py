@@ -51,6 +51,31 @@ def check_length(length: int, limit: int, *, name: str = "max_seq_len") -> None:
         raise ValueError(f"a sequence of {length} positions exceeds {name}={limit}")
 
 
+def check_offset(offset: int) -> None:
+    """Raise ValueError if the position of the first row is negative."""
+    if offset < 0:
+        raise ValueError(f"offset={offset} must not be negative")
+
+
+def check_width(shape: Shape, width: int) -> None:
+    """Raise ValueError unless the last axis of an input has the width of what is applied to it."""
+    if not shape or shape[-1] != width:
+        raise ValueError(f"the input has shape {shape}, expected a last axis of {width}")
+
+
+def check_ids(smallest: int, largest: int, size: int) -> None:
+    """Raise IndexError unless all ids between two extremes name a row of a table."""
+    for id in (smallest, largest):
+        if not 0 <= id < size:
+            raise IndexError(f"id {id} is outside a table of {size} rows (0 .. {size - 1})")
+
+
+def check_broadcasts(name: str, shape: Shape, target: Shape) -> None:
+    """Raise ValueError unless an array broadcasts to the shape of the input."""
+    if not _broadcasts(shape, target):
+        raise ValueError(f"{name} of shape {shape} does not broadcast to the input's {target}")
+
+
 def check_attention_shapes(query: Shape, key: Shape, value: Shape) -> None:
     """Raise ValueError unless query (..., N, T, H), key (..., K, S, H), value (..., K, S, V) fit.
 
