@@ -84,6 +84,8 @@ def check_attention_shapes(query: Shape, key: Shape, value: Shape) -> None:
     shapes = f"query {query}, key {key}, value {value}"
     if len(query) < 2 or not len(query) == len(key) == len(value):
         raise ValueError(f"query, key and value need the same rank, at least 2: {shapes}")
+    if query[-1] < 1:
+        raise ValueError(f"query and key need a width of at least 1: {shapes}")
     if query[-1] != key[-1]:
         raise ValueError(f"query and key need the same width: {shapes}")
     if key[:-1] != value[:-1]:
@@ -123,17 +125,20 @@ def aligned_shape(name: str, shape: Shape, query: Shape, key_length: int) -> Sha
 def per_sample_shape(name: str, shape: Shape, query: Shape, last: Shape) -> Shape:
     """Return the shape under which a per-sample array ``batch + last`` broadcasts over the heads.
 
-    ``batch`` is ``query[:-3]`` for a query with heads (rank >= 4), else ``query[:-2]``. The result
-    has one axis of size 1 for the heads, where there are any, between ``batch`` and ``last``.
+    For a query of rank r >= 4, (..., N, T, H), ``batch`` is ``query[:-3]`` and the result has an
+    axis of size 1 for the heads between ``batch`` and ``last``. For r <= 3 the array may have at
+    most the rank of ``query[:-2] + last``, broadcasting as it stands. Size 1 broadcasts.
 
     Raises:
-        ValueError: If the shape is another; names both.
+        ValueError: If it does not fit; names both shapes.
     """
-    batch = query[:-3] if len(query) >= 4 else query[:-2]
-    if not (len(shape) == len(batch) + len(last) and _broadcasts(shape, batch + last)):
-        raise ValueError(f"{name} has shape {shape}, expected {batch + last} for query {query}")
-    heads = (1,) if len(query) >= 4 else ()
-    return shape[: len(batch)] + heads + shape[len(batch) :]
+    heads = len(query) >= 4
+    batch = query[:-3] if heads else query[:-2]
+    wanted = batch + last
+    rank_fits = len(shape) == len(wanted) if heads else len(last) <= len(shape)
+    if not (rank_fits and _broadcasts(shape, wanted)):
+        raise ValueError(f"{name} has shape {shape}, expected {wanted} for query {query}")
+    return shape[: len(batch)] + (1,) + shape[len(batch) :] if heads else shape
 
 
 def window_sides(window: int | tuple[int, int], is_causal: bool) -> tuple[int, int]:
