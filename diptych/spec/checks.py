@@ -51,6 +51,31 @@ def check_length(length: int, limit: int, *, name: str = "max_seq_len") -> None:
         raise ValueError(f"a sequence of {length} positions exceeds {name}={limit}")
 
 
+def check_offset(offset: int) -> None:
+    """Raise ValueError if the position of the first row is negative."""
+    if offset < 0:
+        raise ValueError(f"offset={offset} must not be negative")
+
+
+def check_width(shape: Shape, width: int) -> None:
+    """Raise ValueError unless the last axis of an input has the width of what is applied to it."""
+    if not shape or shape[-1] != width:
+        raise ValueError(f"the input has shape {shape}, expected a last axis of {width}")
+
+
+def check_ids(smallest: int, largest: int, size: int) -> None:
+    """Raise IndexError unless all ids between two extremes name a row of a table."""
+    for id in (smallest, largest):
+        if not 0 <= id < size:
+            raise IndexError(f"id {id} is outside a table of {size} rows (0 .. {size - 1})")
+
+
+def check_broadcasts(name: str, shape: Shape, target: Shape) -> None:
+    """Raise ValueError unless an array broadcasts to the shape of the input."""
+    if not _broadcasts(shape, target):
+        raise ValueError(f"{name} of shape {shape} does not broadcast to the input's {target}")
+
+
 def check_attention_shapes(query: Shape, key: Shape, value: Shape) -> None:
     """Raise ValueError unless query (..., N, T, H), key (..., K, S, H), value (..., K, S, V) fit.
 
@@ -59,6 +84,8 @@ def check_attention_shapes(query: Shape, key: Shape, value: Shape) -> None:
     shapes = f"query {query}, key {key}, value {value}"
     if len(query) < 2 or not len(query) == len(key) == len(value):
         raise ValueError(f"query, key and value need the same rank, at least 2: {shapes}")
+    if query[-1] < 1:
+        raise ValueError(f"query and key need a width of at least 1: {shapes}")
     if query[-1] != key[-1]:
         raise ValueError(f"query and key need the same width: {shapes}")
     if key[:-1] != value[:-1]:
@@ -98,17 +125,20 @@ def aligned_shape(name: str, shape: Shape, query: Shape, key_length: int) -> Sha
 def per_sample_shape(name: str, shape: Shape, query: Shape, last: Shape) -> Shape:
     """Return the shape under which a per-sample array ``batch + last`` broadcasts over the heads.
 
-    ``batch`` is ``query[:-3]`` for a query with heads (rank >= 4), else ``query[:-2]``. The result
-    has one axis of size 1 for the heads, where there are any, between ``batch`` and ``last``.
+    For a query of rank r >= 4, (..., N, T, H), ``batch`` is ``query[:-3]`` and the result has an
+    axis of size 1 for the heads between ``batch`` and ``last``. For r <= 3 the array may have at
+    most the rank of ``query[:-2] + last``, broadcasting as it stands. Size 1 broadcasts.
 
     Raises:
-        ValueError: If the shape is another; names both.
+        ValueError: If it does not fit; names both shapes.
     """
-    batch = query[:-3] if len(query) >= 4 else query[:-2]
-    if not (len(shape) == len(batch) + len(last) and _broadcasts(shape, batch + last)):
-        raise ValueError(f"{name} has shape {shape}, expected {batch + last} for query {query}")
-    heads = (1,) if len(query) >= 4 else ()
-    return shape[: len(batch)] + heads + shape[len(batch) :]
+    heads = len(query) >= 4
+    batch = query[:-3] if heads else query[:-2]
+    wanted = batch + last
+    rank_fits = len(shape) == len(wanted) if heads else len(last) <= len(shape)
+    if not (rank_fits and _broadcasts(shape, wanted)):
+        raise ValueError(f"{name} has shape {shape}, expected {wanted} for query {query}")
+    return shape[: len(batch)] + (1,) + shape[len(batch) :] if heads else shape
 
 
 def window_sides(window: int | tuple[int, int], is_causal: bool) -> tuple[int, int]:
