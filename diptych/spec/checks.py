@@ -51,6 +51,31 @@ def check_length(length: int, limit: int, *, name: str = "max_seq_len") -> None:
         raise ValueError(f"a sequence of {length} positions exceeds {name}={limit}")
 
 
+def check_offset(offset: int) -> None:
+    """Raise ValueError if the position of the first row is negative."""
+    if offset < 0:
+        raise ValueError(f"offset={offset} must not be negative")
+
+
+def check_width(shape: Shape, width: int) -> None:
+    """Raise ValueError unless the last axis of an input has the width of what is applied to it."""
+    if not shape or shape[-1] != width:
+        raise ValueError(f"the input has shape {shape}, expected a last axis of {width}")
+
+
+def check_ids(smallest: int, largest: int, size: int) -> None:
+    """Raise IndexError unless all ids between two extremes name a row of a table."""
+    for id in (smallest, largest):
+        if not 0 <= id < size:
+            raise IndexError(f"id {id} is outside a table of {size} rows (0 .. {size - 1})")
+
+
+def check_broadcasts(name: str, shape: Shape, target: Shape) -> None:
+    """Raise ValueError unless an array broadcasts to the shape of the input."""
+    if not broadcasts(shape, target):
+        raise ValueError(f"{name} of shape {shape} does not broadcast to the input's {target}")
+
+
 def check_names_and_shapes(
     expected: Mapping[str, Shape], given: Mapping[str, Shape], *, what: str
 ) -> None:
@@ -72,3 +97,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """Return ' (nearest: NAME)' for the most similar known name, or ''."""
     close = get_close_matches(name, list(known), n=1)
     return f" (nearest: {close[0]})" if close else ""
+
+
+def broadcasts(shape: Shape, target: Shape) -> bool:
+    """Return whether an array of the shape broadcasts to the target, whose sizes stay."""
+    if len(shape) > len(target):
+        return False
+    tail = target[len(target) - len(shape) :]
+    return all(size in (1, expected) for size, expected in zip(shape, tail, strict=True))
