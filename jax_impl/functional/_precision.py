@@ -13,4 +13,5 @@ def matmul_precision() -> Precision | None:
 
     ``jax.jit`` traces anew when the setting changes, so it may be called while tracing.
     """
-    return Precision.HIGHEST if jax.config.jax_default_matmul_precision is None else None
+    setting = jax.config.jax_default_matmul_precision  # type: ignore[attr-defined]
+    return Precision.HIGHEST if setting is None else None
