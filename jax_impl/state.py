@@ -71,7 +71,7 @@ def functional_call(
         TypeError: If the framework would narrow a dtype.
     """
     _check(_parameters(module), params)
-    graphdef, _, others = nnx.split(module, nnx.Param, ...)
+    graphdef, _, others = nnx.split(module, nnx.Param, ...)  # type: ignore[misc]
     return nnx.merge(graphdef, _state(module, params), others)(*args, **kwargs)
 
 
