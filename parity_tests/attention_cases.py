@@ -126,7 +126,7 @@ QUICK = tuple((variant, *LENGTHS[name]) for variant in VARIANTS for name in ("T<
     for variant in ("plain", "together")
     for lengths in (LENGTHS["T=1"], *EMPTY_LENGTHS)
 )
-"""(variant, T, S): every variant with T < S and T > S, and one query, no query and no key for some."""
+"""(variant, T, S): every variant with T < S and T > S; for some also T = 1, T = 0 and S = 0."""
 
 LONG_TAIL = tuple(
     (variant, *lengths)
