@@ -72,7 +72,7 @@ def check_ids(smallest: int, largest: int, size: int) -> None:
 
 def check_broadcasts(name: str, shape: Shape, target: Shape) -> None:
     """Raise ValueError unless an array broadcasts to the shape of the input."""
-    if not _broadcasts(shape, target):
+    if not broadcasts(shape, target):
         raise ValueError(f"{name} of shape {shape} does not broadcast to the input's {target}")
 
 
@@ -99,8 +99,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f" (nearest: {close[0]})" if close else ""
 
 
-def _broadcasts(shape: Shape, target: Shape) -> bool:
+def broadcasts(shape: Shape, target: Shape) -> bool:
+    """Return whether an array of the shape broadcasts to the target, whose sizes stay."""
     if len(shape) > len(target):
         return False
     tail = target[len(target) - len(shape) :]
-    return all(size in (1, wanted) for size, wanted in zip(shape, tail, strict=True))
+    return all(size in (1, expected) for size, expected in zip(shape, tail, strict=True))
