@@ -8,7 +8,7 @@ from jax import Array
 
 from diptych.spec import TransformerEncoderLayerConfig
 
-from . import functional as F
+from . import functional
 from ._keys import split
 from .attention import MultiHeadAttention
 from .feed_forward import FeedForward
@@ -110,10 +110,10 @@ class TransformerEncoderLayer(Module):
             need_weights=need_weights,
             rng_key=attention_key,
         )
-        x = x + F.apply_dropout(attended, rate, rng_key=attended_key)
+        x = x + functional.apply_dropout(attended, rate, rng_key=attended_key)
         x = x if is_pre else self.attention_norm(x)
 
         hidden = self.feed_forward(self.feed_forward_norm(x) if is_pre else x)
-        x = x + F.apply_dropout(hidden, rate, rng_key=hidden_key)
+        x = x + functional.apply_dropout(hidden, rate, rng_key=hidden_key)
         x = x if is_pre else self.feed_forward_norm(x)
-        return (x, weights) if need_weights else x
+        return x if weights is None else (x, weights)

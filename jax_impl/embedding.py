@@ -11,7 +11,7 @@ from jax.nn.initializers import normal
 from diptych.spec import EmbeddingConfig, TextEmbeddingConfig
 from diptych.spec.checks import check_broadcasts, check_length
 
-from . import functional as F
+from . import functional
 from .module import Module
 from .norm import LayerNorm
 
@@ -33,7 +33,7 @@ class Embedding(Module, nnx.Embed):
         super().__init__(num_embeddings, d_model, embedding_init=normal(0.02), rngs=rngs)
         self.config = config
 
-    def __call__(self, ids: Array) -> Array:
+    def __call__(self, ids: Array) -> Array:  # type: ignore[override]
         """Return the row of every id.
 
         Where the ids cannot be looked at (compiled, vmap), an id outside gives a row of NaN.
@@ -48,18 +48,18 @@ class Embedding(Module, nnx.Embed):
             TypeError: If the ids are not integers.
             IndexError: If an id is outside the table; names both.
         """
-        return F.embed(ids, self.embedding[...])
+        return functional.embed(ids, self.embedding[...])
 
-    def attend(self, x: Array) -> Array:
+    def attend(self, query: Array) -> Array:  # type: ignore[override]
         """Return the product of every vector with every row, the logits of a tied head.
 
         Args:
-            x: Vectors (..., D), in the dtype of the table.
+            query: Vectors (..., D), in the dtype of the table.
 
         Returns:
             Products (..., V), in that dtype.
         """
-        return F.unembed(x, self.embedding[...])
+        return functional.unembed(query, self.embedding[...])
 
 
 class TextEmbedding(Module):
@@ -145,4 +145,6 @@ class TextEmbedding(Module):
             position_ids = jnp.arange(shape[-1])
         check_broadcasts("position_ids", position_ids.shape, shape)
         x = self.embed_norm(x + self.position_embed(position_ids))
-        return F.apply_dropout(x, self.config.dropout if self.training else 0.0, rng_key=rng_key)
+        return functional.apply_dropout(
+            x, self.config.dropout if self.training else 0.0, rng_key=rng_key
+        )

@@ -119,9 +119,9 @@ class Encoder(Module):
 
         hidden_states, attention_weights = [x], []
         for layer, key in zip(self.layers, layer_keys, strict=True):
-            x = layer(x, mask, key_mask=key_mask, need_weights=need_weights, rng_key=key)
-            if need_weights:
-                x, weights = x
+            result = layer(x, mask, key_mask=key_mask, need_weights=need_weights, rng_key=key)
+            x, weights = result if isinstance(result, tuple) else (result, None)
+            if weights is not None:
                 attention_weights.append(weights)
             if need_hidden_states:
                 hidden_states.append(x)

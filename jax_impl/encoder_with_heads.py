@@ -3,7 +3,7 @@
 T positions   D model width   V vocabulary   L labels
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flax import nnx
 from jax import Array
@@ -148,7 +148,8 @@ class EncoderWithHeads(Module):
             need_hidden_states=need_hidden_states,
             rng_key=encoder_key,
         )
-        config, x, pooled = self.config, encoded.output, encoded.pooled
+        config, x = self.config, encoded.output
+        pooled: Any = encoded.pooled  # the config has seen to it that a head that reads it finds it
         table = self.encoder.embedding.token_embed
         return HeadsOutput(
             encoded=encoded,

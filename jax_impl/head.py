@@ -15,7 +15,7 @@ from diptych.spec import (
     TokenClassificationHeadConfig,
 )
 
-from . import functional as F
+from . import functional
 from .embedding import Embedding
 from .linear import linear
 from .module import Module
@@ -81,7 +81,7 @@ class SequenceClassificationHead(Module):
             Logits (..., L).
         """
         rate = self.config.dropout if self.training else 0.0
-        return self.classifier_proj(F.apply_dropout(pooled, rate, rng_key=rng_key))
+        return self.classifier_proj(functional.apply_dropout(pooled, rate, rng_key=rng_key))
 
 
 class TokenClassificationHead(Module):
@@ -115,7 +115,7 @@ class TokenClassificationHead(Module):
             Logits (..., T, L).
         """
         rate = self.config.dropout if self.training else 0.0
-        return self.classifier_proj(F.apply_dropout(x, rate, rng_key=rng_key))
+        return self.classifier_proj(functional.apply_dropout(x, rate, rng_key=rng_key))
 
 
 class QuestionAnsweringHead(Module):
@@ -188,5 +188,5 @@ class MaskedLMHead(Module):
         Returns:
             Logits (..., T, V).
         """
-        x = F.activate(self.transform_proj(x), self.config.activation)
+        x = functional.activate(self.transform_proj(x), self.config.activation)
         return embedding.attend(self.transform_norm(x)) + self.vocab_bias_param[...]

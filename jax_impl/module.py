@@ -14,6 +14,7 @@ class Module(nnx.Module):
     A new module is in training mode.
     """
 
+    config: Any  # the frozen config of the component
     training: bool
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -4,7 +4,7 @@ from jax import Array
 
 from diptych.spec import PositionalEncodingConfig, SinusoidTable
 
-from . import functional as F
+from . import functional
 from .module import Module
 
 
@@ -38,4 +38,4 @@ class PositionalEncoding(Module):
             ValueError: If ``offset + T`` exceeds max_seq_len, the offset is negative or the last
                 axis is not D.
         """
-        return F.add_sinusoids(x, self.table, offset=offset)
+        return functional.add_sinusoids(x, self.table, offset=offset)

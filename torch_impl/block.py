@@ -7,7 +7,7 @@ from torch import Tensor
 
 from diptych.spec import TransformerEncoderLayerConfig
 
-from . import functional as F
+from . import functional
 from .attention import MultiHeadAttention
 from .feed_forward import FeedForward
 from .module import Module
@@ -96,10 +96,10 @@ class TransformerEncoderLayer(Module):
         attended, weights = self.attention(
             query, query, query, mask, key_mask=key_mask, bias=bias, need_weights=need_weights
         )
-        x = x + F.apply_dropout(attended, rate)
+        x = x + functional.apply_dropout(attended, rate)
         x = x if is_pre else self.attention_norm(x)
 
         hidden = self.feed_forward(self.feed_forward_norm(x) if is_pre else x)
-        x = x + F.apply_dropout(hidden, rate)
+        x = x + functional.apply_dropout(hidden, rate)
         x = x if is_pre else self.feed_forward_norm(x)
-        return (x, weights) if need_weights else x
+        return x if weights is None else (x, weights)

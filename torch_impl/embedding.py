@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from diptych.spec import EmbeddingConfig, TextEmbeddingConfig
 from diptych.spec.checks import check_broadcasts, check_length
 
-from . import functional as F
+from . import functional
 from .module import Module
 from .norm import LayerNorm
 
@@ -46,18 +46,18 @@ class Embedding(Module, nn.Embedding):
             TypeError: If the ids are not integers.
             IndexError: If an id is outside the table; names both.
         """
-        return F.embed(ids, self.weight)
+        return functional.embed(ids, self.weight)
 
-    def attend(self, x: Tensor) -> Tensor:
+    def attend(self, query: Tensor) -> Tensor:
         """Return the product of every vector with every row, the logits of a tied head.
 
         Args:
-            x: Vectors (..., D), in the dtype of the table.
+            query: Vectors (..., D), in the dtype of the table.
 
         Returns:
             Products (..., V), in that dtype.
         """
-        return F.unembed(x, self.weight)
+        return functional.unembed(query, self.weight)
 
 
 class TextEmbedding(Module):
@@ -139,4 +139,4 @@ class TextEmbedding(Module):
             position_ids = torch.arange(shape[-1], device=input_ids.device)
         check_broadcasts("position_ids", tuple(position_ids.shape), shape)
         x = self.embed_norm(x + self.position_embed(position_ids))
-        return F.apply_dropout(x, self.config.dropout if self.training else 0.0)
+        return functional.apply_dropout(x, self.config.dropout if self.training else 0.0)

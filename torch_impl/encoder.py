@@ -107,9 +107,9 @@ class Encoder(Module):
 
         hidden_states, attention_weights = [x], []
         for layer in self.layers:
-            x = layer(x, mask, key_mask=key_mask, need_weights=need_weights)
-            if need_weights:
-                x, weights = x
+            result = layer(x, mask, key_mask=key_mask, need_weights=need_weights)
+            x, weights = result if isinstance(result, tuple) else (result, None)
+            if weights is not None:
                 attention_weights.append(weights)
             if need_hidden_states:
                 hidden_states.append(x)

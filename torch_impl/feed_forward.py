@@ -4,7 +4,7 @@ from torch import Tensor
 
 from diptych.spec import FeedForwardConfig
 
-from . import functional as F
+from . import functional
 from .linear import linear
 from .module import Module
 
@@ -38,4 +38,4 @@ class FeedForward(Module):
         Returns:
             Output (..., D), in the dtype of ``x``.
         """
-        return self.down_proj(F.activate(self.up_proj(x), self.config.activation))
+        return self.down_proj(functional.activate(self.up_proj(x), self.config.activation))

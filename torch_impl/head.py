@@ -14,7 +14,7 @@ from diptych.spec import (
     TokenClassificationHeadConfig,
 )
 
-from . import functional as F
+from . import functional
 from .embedding import Embedding
 from .linear import linear
 from .module import Module
@@ -77,7 +77,7 @@ class SequenceClassificationHead(Module):
             Logits (..., L).
         """
         rate = self.config.dropout if self.training else 0.0
-        return self.classifier_proj(F.apply_dropout(pooled, rate))
+        return self.classifier_proj(functional.apply_dropout(pooled, rate))
 
 
 class TokenClassificationHead(Module):
@@ -109,7 +109,7 @@ class TokenClassificationHead(Module):
             Logits (..., T, L).
         """
         rate = self.config.dropout if self.training else 0.0
-        return self.classifier_proj(F.apply_dropout(x, rate))
+        return self.classifier_proj(functional.apply_dropout(x, rate))
 
 
 class QuestionAnsweringHead(Module):
@@ -174,5 +174,5 @@ class MaskedLMHead(Module):
         Returns:
             Logits (..., T, V).
         """
-        x = F.activate(self.transform_proj(x), self.config.activation)
+        x = functional.activate(self.transform_proj(x), self.config.activation)
         return embedding.attend(self.transform_norm(x)) + self.vocab_bias_param

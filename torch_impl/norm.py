@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from diptych.spec import LayerNormConfig
 
-from . import functional as F
+from . import functional
 from .module import Module
 
 
@@ -38,4 +38,4 @@ class LayerNorm(Module):
         Raises:
             ValueError: If the last axis is not D.
         """
-        return F.layer_norm(x, self.weight, self.bias, eps=self.config.eps)
+        return functional.layer_norm(x, self.weight, self.bias, eps=self.config.eps)
