@@ -6,7 +6,7 @@ N query heads   K key/value heads   H head width   V value width
 
 from collections.abc import Collection
 
-from .checks import Shape
+from .checks import Shape, broadcasts
 
 FLOATING_DTYPES = ("float64", "float32", "bfloat16", "float16")
 
@@ -73,7 +73,7 @@ def aligned_shape(name: str, shape: Shape, query: Shape, key_length: int) -> Sha
     else:
         aligned = shape
     fits = len(shape) in (2, rank - 1, rank) if rank >= 4 else len(shape) <= rank
-    if not fits or not _broadcasts(aligned, scores):
+    if not fits or not broadcasts(aligned, scores):
         raise ValueError(
             f"{name} of shape {shape} does not fit scores of shape {scores}: for a query of rank "
             f"{rank} it may be {_allowed(rank)}, size 1 broadcasting"
@@ -95,7 +95,7 @@ def per_sample_shape(name: str, shape: Shape, query: Shape, last: Shape) -> Shap
     batch = query[:-3] if has_heads else query[:-2]
     expected = batch + last
     rank_fits = len(shape) == len(expected) if has_heads else len(shape) >= len(last)
-    if not (rank_fits and _broadcasts(shape, expected)):
+    if not (rank_fits and broadcasts(shape, expected)):
         raise ValueError(f"{name} has shape {shape}, expected {expected} for query {query}")
     return (*shape[: len(batch)], 1, *shape[len(batch) :]) if has_heads else shape
 
@@ -165,13 +165,6 @@ def check_one_dtype(**dtypes: str) -> None:
     if len(set(dtypes.values())) > 1 or not set(dtypes.values()) <= set(FLOATING_DTYPES):
         listed = ", ".join(f"{name} is {dtype}" for name, dtype in dtypes.items())
         raise TypeError(f"{listed}: they need one dtype of {', '.join(FLOATING_DTYPES)}")
-
-
-def _broadcasts(shape: Shape, target: Shape) -> bool:
-    if len(shape) > len(target):
-        return False
-    tail = target[len(target) - len(shape) :]
-    return all(size in (1, wanted) for size, wanted in zip(shape, tail, strict=True))
 
 
 def _allowed(rank: int) -> str:

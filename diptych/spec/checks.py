@@ -51,6 +51,12 @@ def check_length(length: int, limit: int, *, name: str = "max_seq_len") -> None:
         raise ValueError(f"a sequence of {length} positions exceeds {name}={limit}")
 
 
+def check_not_empty(length: int, what: str) -> None:
+    """Raise ValueError if something that reads the first position meets an empty sequence."""
+    if not length:
+        raise ValueError(f"{what} needs a sequence of at least one position")
+
+
 def check_offset(offset: int) -> None:
     """Raise ValueError if the position of the first row is negative."""
     if offset < 0:
@@ -70,9 +76,17 @@ def check_ids(smallest: int, largest: int, size: int) -> None:
             raise IndexError(f"id {id} is outside a table of {size} rows (0 .. {size - 1})")
 
 
+def check_one_dtype(*dtypes: str) -> None:
+    """Raise TypeError unless an input and the parameters applied to it have one dtype."""
+    if len(set(dtypes)) > 1:
+        raise TypeError(
+            f"input and parameters must have one dtype, not {', '.join(sorted(set(dtypes)))}"
+        )
+
+
 def check_broadcasts(name: str, shape: Shape, target: Shape) -> None:
     """Raise ValueError unless an array broadcasts to the shape of the input."""
-    if not _broadcasts(shape, target):
+    if not broadcasts(shape, target):
         raise ValueError(f"{name} of shape {shape} does not broadcast to the input's {target}")
 
 
@@ -99,8 +113,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f" (nearest: {close[0]})" if close else ""
 
 
-def _broadcasts(shape: Shape, target: Shape) -> bool:
+def broadcasts(shape: Shape, target: Shape) -> bool:
+    """Return whether an array of the shape broadcasts to the target, whose sizes stay."""
     if len(shape) > len(target):
         return False
     tail = target[len(target) - len(shape) :]
-    return all(size in (1, wanted) for size, wanted in zip(shape, tail, strict=True))
+    return all(size in (1, expected) for size, expected in zip(shape, tail, strict=True))
