@@ -5,7 +5,6 @@ written, 70 a fault of Diptych's own, 130 and 143 interrupted.
 """
 
 import json
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -96,7 +95,8 @@ def convert(
     family: Family = None,
     format: Annotated[Format, typer.Option(help="The container to write.")] = Format.safetensors,
     dtype: Annotated[
-        str | None, typer.Option(help="Cast floating tensors: float32, float16 or bfloat16.")
+        str | None,
+        typer.Option(help="Cast floating tensors: float32, float16, bfloat16 or float64."),
     ] = None,
     max_shard_size: Annotated[
         str | None, typer.Option(metavar="S", help="Split the weights, for example at 2GB.")
@@ -170,7 +170,9 @@ def diff(
 @app.command()
 def families(as_json: Json = False) -> None:
     """List the families of checkpoints that convert understands."""
-    found = {family.name: family.summary for family in diptych.FAMILIES.values()}
+    from diptych.convert import FAMILIES
+
+    found = {family.name: family.summary for family in FAMILIES.values()}
     if as_json:
         return print(json.dumps(found))
     for name, summary in found.items():
@@ -179,17 +181,18 @@ def families(as_json: Json = False) -> None:
 
 def main() -> NoReturn:
     """Run the command and exit by the contract at the top of this file."""
-    signal.signal(signal.SIGTERM, _terminate)
     try:
         code = app(standalone_mode=False) or 0
     except (KeyboardInterrupt, typer.Abort):
         code = _fail("interrupted", 130)
-    except _Terminated:
-        code = _fail("terminated", 143)
+    except SystemExit as exit_:  # convert ends so on SIGTERM, once it has cleaned up
+        code = _fail("terminated", 143) if exit_.code == 143 else exit_.code
     except _USAGE_ERROR as error:
         code = _fail(error.format_message(), 2)
     except CheckpointError as error:
         code = _fail(str(error), 2, error.faults)
+    except ValueError as error:
+        code = _fail(str(error), 2)
     except OutputError as error:
         code = _fail(str(error), 3)
     except Exception as error:
@@ -202,20 +205,15 @@ def main() -> NoReturn:
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # typer keeps the class, not its name, public
 
 
-class _Terminated(BaseException):
-    pass
-
-
-def _terminate(*_: Any) -> None:
-    raise _Terminated
-
-
 def _fail(message: str, code: int, faults: tuple[str, ...] = ()) -> int:
     """Print the one error line, with ``--json`` also all faults, and return the exit code."""
     if "--json" in sys.argv[1:]:
         print(json.dumps({"error": message, "faults": list(faults)}))
     more = f" (and {len(faults) - 1} more: --json lists all)" if len(faults) > 1 else ""
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
+    line = "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode()
+        for c in " ".join(message.split())
+    )
     print(f"error: {line}{more}", file=sys.stderr)
     return code
 

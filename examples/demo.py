@@ -23,12 +23,15 @@ OTHERS = ("That is a happy dog", "That is a very happy person", "Today is a sunn
 def main() -> int:
     """Convert, verify, compare sentences; return the exit code."""
     source = get_model_path()
-    flax = Path("demo") / "minilm-flax"
+    flax, back = Path("demo") / "minilm-flax", Path("demo") / "minilm-back"
     flax.parent.mkdir(exist_ok=True)
 
     print(diptych.convert_checkpoint(source, flax, to="flax", overwrite=True), end="\n\n")
     verification = diptych.verify(source, flax)
     print(verification, end="\n\n")
+    print(diptych.convert_checkpoint(flax, back, to="hf", overwrite=True))
+    difference = diptych.diff_checkpoints(source, back)
+    print(difference, end="\n\n")
 
     # The tokenizer came along with the weights.
     batch = AutoTokenizer.from_pretrained(flax)(
@@ -50,7 +53,8 @@ def main() -> int:
     print(f"similarity with {SENTENCE!r:<32} torch_impl  jax_impl")
     for other, in_torch, in_jax in zip(OTHERS, torch_similarities, jax_similarities, strict=True):
         print(f"{other!r:<48} {in_torch:>10.4f} {in_jax:>9.4f}")
-    return 0 if verification.identical and verification.complete else 1
+    proved = verification.identical and verification.complete and difference.identical
+    return 0 if proved else 1
 
 
 def similarities(hidden: np.ndarray, key_mask: np.ndarray) -> np.ndarray:

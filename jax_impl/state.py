@@ -80,7 +80,7 @@ def load_model(path: str | PathLike[str], *, dtype: str | None = None) -> Module
 
     Args:
         path: A checkpoint in any layout that ``diptych.convert`` reads.
-        dtype: "float32", "float16" or "bfloat16" to convert to; None keeps the file's.
+        dtype: "float64", "float32", "float16" or "bfloat16" to convert to; None keeps the file's.
 
     Returns:
         The module, in evaluation mode. Buffers of the checkpoint that it does not use are named in
@@ -94,8 +94,12 @@ def load_model(path: str | PathLike[str], *, dtype: str | None = None) -> Module
 
     loaded = read_model(path, layout="flax", dtype=dtype)
     component = getattr(jax_impl, loaded.component)
-    rngs = {"rngs": nnx.Rngs(0)} if loaded.config.leaves() else {}
-    module = nnx.eval_shape(lambda: component.from_config(loaded.config, **rngs))
+
+    def build() -> Module:
+        rngs = nnx.Rngs(0) if loaded.config.leaves() else None
+        return component.from_config(loaded.config, rngs=rngs)
+
+    module = nnx.eval_shape(build)
     load_state(module, loaded.tensors)
     if loaded.unused:
         warnings.warn(f"{path}: unused buffers: {', '.join(loaded.unused)}", stacklevel=2)

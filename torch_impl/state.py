@@ -84,7 +84,7 @@ def load_model(path: str | PathLike[str], *, dtype: str | None = None) -> Module
 
     Args:
         path: A checkpoint in any layout that ``diptych.convert`` reads.
-        dtype: "float32", "float16" or "bfloat16" to convert to; None keeps the file's.
+        dtype: "float64", "float32", "float16" or "bfloat16" to convert to; None keeps the file's.
 
     Returns:
         The module, in evaluation mode. Buffers of the checkpoint that it does not use are named in

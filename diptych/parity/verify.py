@@ -11,6 +11,10 @@ from .inputs import batches
 from .panels import Outputs, missing_frameworks, run_jax, run_torch
 
 
+_EXACT_TITLE = "float64: torch_impl against jax_impl (ties: values that differ in float32)"
+_WORKING_TITLE = "float32: each panel against float64, bound by 4 x the other's error"
+
+
 @dataclass(frozen=True)
 class Verification:
     """What was checked and what was found.
@@ -61,10 +65,10 @@ class Verification:
         lines = list(self.faults)
         if self.weights is not None:
             lines.append(str(self.weights))
-        for title, rows in (("float64", self.exact), ("float32", self.working)):
+        for title, rows in ((_EXACT_TITLE, self.exact), (_WORKING_TITLE, self.working)):
             if rows:
-                lines += ["", f"{title} outputs, torch_impl against jax_impl", HEADER]
-                lines += [str(row) for row in rows]
+                lines += ["", title, HEADER, *map(str, rows)]
+        lines += [""] if self.exact else []
         lines += [self.tie_fault] if self.tie_fault else []
         lines += [f"outputs: not run ({self.not_run})"] if self.not_run else []
         lines.append("identical" if self.identical else "different")
