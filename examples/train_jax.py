@@ -42,7 +42,7 @@ for step in range(STEPS + 1):
     ids = jnp.asarray(draw.integers(0, VOCAB, (BATCH, LENGTH), np.int32))
     model, state, loss = train_step(model, state, ids, jax.random.key(step))
     if step % 100 == 0:
-        print(f"step {step}: loss {float(loss):.3f}")
+        print(f"step {step}: loss {loss.item():.3f}")
 
 test = jnp.asarray(draw.integers(0, VOCAB, (1, LENGTH), np.int32))
 hidden = model.eval()(test).output

@@ -33,7 +33,7 @@ for step in range(STEPS + 1):
     loss.backward()
     optimizer.step()
     if step % 100 == 0:
-        print(f"step {step}: loss {float(loss):.3f}")
+        print(f"step {step}: loss {loss.item():.3f}")
 
 test = torch.from_numpy(draw.integers(0, VOCAB, (1, LENGTH)))
 hidden = model.eval()(test).output

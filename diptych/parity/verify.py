@@ -10,7 +10,6 @@ from .compare import HEADER, Comparison, compare_exact, compare_working, tie_fau
 from .inputs import batches
 from .panels import Outputs, missing_frameworks, run_jax, run_torch
 
-
 _EXACT_TITLE = "float64: torch_impl against jax_impl (ties: values that differ in float32)"
 _WORKING_TITLE = "float32: each panel against float64, bound by 4 x the other's error"
 
