@@ -41,6 +41,16 @@ class TensorDiff:
     values: tuple[str, str] | None = None
     max_ulp: int | None = None
 
+    def __str__(self) -> str:
+        if self.first is None or self.values is None:
+            (dtype_a, dtype_b), (shape_a, shape_b) = self.dtypes, self.shapes
+            return f"{self.name}: {dtype_a} {shape_a} != {dtype_b} {shape_b}"
+        ulp = "" if self.max_ulp is None else f", at most {self.max_ulp} ulp"
+        return (
+            f"{self.name}: {self.elements} elements differ{ulp}, "
+            f"first {list(self.first)}: {self.values[0]} != {self.values[1]}"
+        )
+
 
 @dataclass(frozen=True)
 class Diff:
@@ -75,6 +85,18 @@ class Diff:
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as JSON values."""
         return {**asdict(self), "identical": self.identical}
+
+    def __str__(self) -> str:
+        lines = [f"{name}: only in {self.a}" for name in self.only_in_a]
+        lines += [f"{name}: only in {self.b}" for name in self.only_in_b]
+        lines += [str(found) for found in self.different]
+        lines += [f"setting {setting}" for setting in self.settings]
+        if self.recreatable:
+            lines.append(f"recreatable, stored on one side only: {', '.join(self.recreatable)}")
+        total = self.equal + len(self.different)
+        bits = sum(found.bits or 0 for found in self.different)
+        lines.append(f"{self.equal} of {total} tensors identical, {bits} bits differ")
+        return "\n".join(lines)
 
 
 def diff_checkpoints(a: str | Path | Checkpoint, b: str | Path | Checkpoint) -> Diff:

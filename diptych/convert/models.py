@@ -43,7 +43,7 @@ def read_model(path: str | Path, *, layout: str, dtype: str | None = None) -> Lo
     Args:
         path: A folder or file.
         layout: "torch" or "flax".
-        dtype: "float32", "float16" or "bfloat16", for floating parameters.
+        dtype: "float64", "float32", "float16" or "bfloat16", for floating parameters.
 
     Raises:
         CheckpointError: If the checkpoint is damaged, ambiguous, or not wholly understood.

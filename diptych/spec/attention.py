@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .checks import check_above_zero, check_divides, check_positive, check_rate, window_sides
+from .attention_checks import window_sides
+from .checks import check_above_zero, check_divides, check_positive, check_rate
 from .config import Config, Leaves, linear_leaves, under
 
 

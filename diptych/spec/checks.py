@@ -51,84 +51,43 @@ def check_length(length: int, limit: int, *, name: str = "max_seq_len") -> None:
         raise ValueError(f"a sequence of {length} positions exceeds {name}={limit}")
 
 
-def check_attention_shapes(query: Shape, key: Shape, value: Shape) -> None:
-    """Raise ValueError unless query (..., N, T, H), key (..., K, S, H), value (..., K, S, V) fit.
-
-    Below rank 4 there is no head axis: (..., T, H), (..., S, H), (..., S, V).
-    """
-    shapes = f"query {query}, key {key}, value {value}"
-    if len(query) < 2 or not len(query) == len(key) == len(value):
-        raise ValueError(f"query, key and value need the same rank, at least 2: {shapes}")
-    if query[-1] != key[-1]:
-        raise ValueError(f"query and key need the same width: {shapes}")
-    if key[:-1] != value[:-1]:
-        raise ValueError(f"key and value need the same shape but for the width: {shapes}")
-    leading = -3 if len(query) >= 4 else -2
-    if query[:leading] != key[:leading]:
-        raise ValueError(f"query and key need the same leading dimensions: {shapes}")
-    if len(query) >= 4 and (key[-3] < 1 or query[-3] % key[-3]):
-        raise ValueError(f"num_kv_heads={key[-3]} must divide num_heads={query[-3]}: {shapes}")
+def check_not_empty(length: int, what: str) -> None:
+    """Raise ValueError if something that reads the first position meets an empty sequence."""
+    if not length:
+        raise ValueError(f"{what} needs a sequence of at least one position")
 
 
-def aligned_shape(name: str, shape: Shape, query: Shape, key_length: int) -> Shape:
-    """Return the shape under which a mask or bias broadcasts to ``query[:-1] + (key_length,)``.
+def check_offset(offset: int) -> None:
+    """Raise ValueError if the position of the first row is negative."""
+    if offset < 0:
+        raise ValueError(f"offset={offset} must not be negative")
 
-    For a query of rank r >= 4, (..., N, T, H), it may be (T, S), or of rank r - 1 (one per sample:
-    a head axis is inserted at -3, also when B == N), or of rank r. For r <= 3 it may have at most
-    rank r. Size 1 broadcasts.
 
-    Raises:
-        ValueError: If it fits none of these; names both shapes.
-    """
-    scores = (*query[:-1], key_length)
-    rank = len(scores)
-    if rank >= 4 and len(shape) == rank - 1:
-        aligned = (*shape[:-2], 1, *shape[-2:])
-    else:
-        aligned = shape
-    fits = len(shape) in (2, rank - 1, rank) if rank >= 4 else len(shape) <= rank
-    if not fits or not _broadcasts(aligned, scores):
-        raise ValueError(
-            f"{name} of shape {shape} does not fit scores of shape {scores}: for a query of rank "
-            f"{rank} it may be {_allowed(rank)}, size 1 broadcasting"
+def check_width(shape: Shape, width: int) -> None:
+    """Raise ValueError unless the last axis of an input has the width of what is applied to it."""
+    if not shape or shape[-1] != width:
+        raise ValueError(f"the input has shape {shape}, expected a last axis of {width}")
+
+
+def check_ids(smallest: int, largest: int, size: int) -> None:
+    """Raise IndexError unless all ids between two extremes name a row of a table."""
+    for id in (smallest, largest):
+        if not 0 <= id < size:
+            raise IndexError(f"id {id} is outside a table of {size} rows (0 .. {size - 1})")
+
+
+def check_one_dtype(*dtypes: str) -> None:
+    """Raise TypeError unless an input and the parameters applied to it have one dtype."""
+    if len(set(dtypes)) > 1:
+        raise TypeError(
+            f"input and parameters must have one dtype, not {', '.join(sorted(set(dtypes)))}"
         )
-    return aligned
 
 
-def per_sample_shape(name: str, shape: Shape, query: Shape, last: Shape) -> Shape:
-    """Return the shape under which a per-sample array ``batch + last`` broadcasts over the heads.
-
-    ``batch`` is ``query[:-3]`` for a query with heads (rank >= 4), else ``query[:-2]``. The result
-    has one axis of size 1 for the heads, where there are any, between ``batch`` and ``last``.
-
-    Raises:
-        ValueError: If the shape is another; names both.
-    """
-    batch = query[:-3] if len(query) >= 4 else query[:-2]
-    if not (len(shape) == len(batch) + len(last) and _broadcasts(shape, batch + last)):
-        raise ValueError(f"{name} has shape {shape}, expected {batch + last} for query {query}")
-    heads = (1,) if len(query) >= 4 else ()
-    return shape[: len(batch)] + heads + shape[len(batch) :]
-
-
-def window_sides(window: int | tuple[int, int], is_causal: bool) -> tuple[int, int]:
-    """Return the keys visible to the left and right of a query's own key.
-
-    Raises:
-        ValueError: If a side is negative, an int is below 1, or an int comes without causal.
-    """
-    if isinstance(window, int):
-        if window < 1:
-            raise ValueError(
-                f"window={window} must be at least 1 (a query always sees its own key)"
-            )
-        if not is_causal:
-            raise ValueError(f"window={window} without is_causal: say (left, right)")
-        return window - 1, 0
-    left, right = window
-    if left < 0 or right < 0:
-        raise ValueError(f"window={tuple(window)} must not be negative on either side")
-    return left, right
+def check_broadcasts(name: str, shape: Shape, target: Shape) -> None:
+    """Raise ValueError unless an array broadcasts to the shape of the input."""
+    if not broadcasts(shape, target):
+        raise ValueError(f"{name} of shape {shape} does not broadcast to the input's {target}")
 
 
 def check_names_and_shapes(
@@ -154,14 +113,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f" (nearest: {close[0]})" if close else ""
 
 
-def _broadcasts(shape: Shape, target: Shape) -> bool:
+def broadcasts(shape: Shape, target: Shape) -> bool:
+    """Return whether an array of the shape broadcasts to the target, whose sizes stay."""
     if len(shape) > len(target):
         return False
     tail = target[len(target) - len(shape) :]
-    return all(size in (1, wanted) for size, wanted in zip(shape, tail, strict=True))
-
-
-def _allowed(rank: int) -> str:
-    if rank < 4:
-        return f"of rank {rank} at most"
-    return f"(T, S), of rank {rank - 1} (one per sample) or of rank {rank}"
+    return all(size in (1, expected) for size, expected in zip(shape, tail, strict=True))

@@ -1,0 +1,53 @@
+"""Dropout."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from diptych.spec.attention_checks import check_keep, check_mask_dtype
+from diptych.spec.checks import check_rate
+
+from ._dtype import dtype_name
+
+
+def apply_dropout(
+    x: Array, rate: float, *, keep: Array | None = None, rng_key: Array | None = None
+) -> Array:
+    """Set each element to 0 with probability ``rate`` and scale the others by 1 / (1 - rate).
+
+    A rate of 0 draws nothing. Srivastava et al. 2014, in the inverted form.
+
+    Args:
+        x: Any shape.
+        rate: Probability of dropping, 0 <= rate < 1.
+        keep: Boolean or integer, the shape of ``x``: what to keep, instead of a draw.
+        rng_key: Key of the draw. Without it and without ``keep``, a rate above 0 is a ValueError.
+
+    Returns:
+        The shape and dtype of ``x``.
+
+    Raises:
+        ValueError: If the rate is outside [0, 1), or ``keep`` has another shape.
+        TypeError: If ``keep`` is floating.
+    """
+    check_rate(rate=rate)
+    if keep is None:
+        if rate == 0:
+            return x
+        kept = _draw(rng_key, x.shape, rate)
+    else:
+        check_mask_dtype(keep=dtype_name(keep))
+        check_keep(keep.shape, x.shape)
+        kept = keep != 0
+    # A product, since XLA turns a division by a constant into one and torch would not.
+    return jnp.where(kept, x * (1 / (1 - rate)), 0.0)
+
+
+def _draw(rng_key: Array | None, shape: tuple[int, ...], rate: float) -> Array:
+    if rng_key is None:
+        raise ValueError(f"dropout={rate} needs rng_key=, or .eval() on the module to draw nothing")
+    # Unsigned integers, since jax.random.bernoulli draws other values when x64 is on.
+    threshold = min(math.ceil(rate * 2**32), 2**32 - 1)
+    return jax.random.bits(rng_key, shape, "uint32") >= jnp.uint32(threshold)

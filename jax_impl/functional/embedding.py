@@ -1,0 +1,49 @@
+"""Looking up rows of a table by id, and the way back."""
+
+import jax
+from jax import Array
+from jax import numpy as jnp
+from jax.core import Tracer
+
+from diptych.spec.checks import check_ids, check_one_dtype
+
+from ._precision import matmul_precision
+
+
+def embed(ids: Array, table: Array) -> Array:
+    """Return the row of every id.
+
+    Where the ids cannot be looked at (compiled, vmap), an id outside the table gives a row of NaN.
+
+    Args:
+        ids: Integers (...), 0 .. V - 1.
+        table: Rows (V, D).
+
+    Returns:
+        Rows (..., D), in the dtype of ``table``.
+
+    Raises:
+        TypeError: If the ids are not integers.
+        IndexError: If an id is outside the table; names both.
+    """
+    if not jnp.issubdtype(ids.dtype, jnp.integer):
+        raise TypeError(f"ids must be integers, not {ids.dtype}")
+    if not isinstance(ids, Tracer) and ids.size:
+        on_host = jax.device_get(ids)  # under jit, a jnp.min of it would be traced
+        check_ids(int(on_host.min()), int(on_host.max()), table.shape[0])
+    rows = jnp.asarray(table).at[jnp.asarray(ids)]
+    return rows.get(mode="fill", fill_value=jnp.nan, wrap_negative_indices=False)
+
+
+def unembed(x: Array, table: Array) -> Array:
+    """Return the product of every vector with every row of the table.
+
+    Args:
+        x: Vectors (..., D).
+        table: Rows (V, D), of the same dtype.
+
+    Returns:
+        Products (..., V), in that dtype.
+    """
+    check_one_dtype(x.dtype.name, table.dtype.name)
+    return jnp.einsum("...d,vd->...v", x, table, precision=matmul_precision())

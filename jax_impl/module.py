@@ -1,0 +1,62 @@
+"""The base of every module."""
+
+from dataclasses import fields
+from typing import Any, Self
+
+from flax import nnx
+
+from diptych.spec import Config
+
+
+class Module(nnx.Module):
+    """A module that is built from a config and is either in training or in evaluation mode.
+
+    A new module is in training mode.
+    """
+
+    config: Any  # the frozen config of the component
+    training: bool
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.training = True
+
+    @classmethod
+    def from_config(cls, config: Config, *, rngs: nnx.Rngs | None = None) -> Self:
+        """Build the module whose constructor arguments are the config's fields.
+
+        Args:
+            config: The config of this component.
+            rngs: Where the parameters are drawn from; only for modules with parameters.
+
+        Returns:
+            The module, in training mode.
+
+        Raises:
+            TypeError: If the config is another component's.
+        """
+        if config.component not in [base.__name__ for base in cls.__mro__]:
+            raise TypeError(f"config={type(config).__name__} is not a config of {cls.__name__}")
+        drawn_from = {} if rngs is None else {"rngs": rngs}
+        arguments = {field.name: getattr(config, field.name) for field in fields(config)}
+        return cls(**arguments, **drawn_from)
+
+    def train(self, mode: bool = True) -> Self:  # type: ignore[override]
+        """Put the module and all in it into training mode, or with False into evaluation mode.
+
+        Args:
+            mode: Whether to train.
+
+        Returns:
+            The module itself.
+        """
+        super().train(training=True) if mode else super().eval(training=False)
+        return self
+
+    def eval(self) -> Self:  # type: ignore[override]
+        """Put the module and all in it into evaluation mode, in which nothing is drawn.
+
+        Returns:
+            The module itself.
+        """
+        return self.train(False)

@@ -1,0 +1,53 @@
+"""Looking up rows of a table by id, and the way back."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as nnf
+
+from diptych.spec.checks import check_ids
+
+
+def embed(ids: Tensor, table: Tensor) -> Tensor:
+    """Return the row of every id.
+
+    Where the ids cannot be looked at (compiled, vmap), an id outside the table gives a row of NaN.
+
+    Args:
+        ids: Integers (...), 0 .. V - 1.
+        table: Rows (V, D).
+
+    Returns:
+        Rows (..., D), in the dtype of ``table``.
+
+    Raises:
+        TypeError: If the ids are not integers.
+        IndexError: If an id is outside the table; names both.
+    """
+    if ids.dtype.is_floating_point or ids.dtype.is_complex or ids.dtype == torch.bool:
+        raise TypeError(f"ids must be integers, not {str(ids.dtype).removeprefix('torch.')}")
+    ids = ids.long()
+    if _is_concrete(ids):
+        if ids.numel():
+            check_ids(int(ids.min()), int(ids.max()), table.shape[0])
+        return nnf.embedding(ids, table)
+    inside = (ids >= 0) & (ids < table.shape[0])
+    rows = nnf.embedding(torch.where(inside, ids, 0), table)
+    return torch.where(inside[..., None], rows, float("nan"))
+
+
+def unembed(x: Tensor, table: Tensor) -> Tensor:
+    """Return the product of every vector with every row of the table.
+
+    Args:
+        x: Vectors (..., D).
+        table: Rows (V, D), of the same dtype.
+
+    Returns:
+        Products (..., V), in that dtype.
+    """
+    return nnf.linear(x, table)
+
+
+def _is_concrete(ids: Tensor) -> bool:
+    compiling = torch.compiler.is_compiling()
+    return not (compiling or ids.is_meta or torch._C._functorch.is_batchedtensor(ids))

@@ -1,0 +1,29 @@
+"""Absolute positions added to the input."""
+
+import torch
+from torch import Tensor
+
+from diptych.spec import SinusoidTable
+from diptych.spec.checks import check_length, check_offset, check_width
+
+
+def add_sinusoids(x: Tensor, table: SinusoidTable, *, offset: int = 0) -> Tensor:
+    """Add the sinusoid of its position to every row.
+
+    Args:
+        x: Input (..., T, D).
+        table: Sinusoids of at least ``offset + T`` positions, of width D.
+        offset: Position of the first row.
+
+    Returns:
+        Output (..., T, D), in the dtype of ``x``.
+
+    Raises:
+        ValueError: If the table is too short or of another width, or the offset is negative.
+    """
+    length = x.shape[-2]
+    check_width(tuple(x.shape), table.d_model)
+    check_offset(offset)
+    check_length(offset + length, table.max_seq_len)
+    rows = torch.as_tensor(table.values[offset : offset + length])
+    return x + rows.to(x.device, x.dtype)
