@@ -164,7 +164,11 @@ def test_a_panel_head_gets_its_mask_again(tmp_path):
 @pytest.mark.parametrize(
     ("case", "settings", "words"),
     [
-        ("layer", {}, "num_heads: not in the checkpoint; give --set num_heads=... or --config FILE"),
+        (
+            "layer",
+            {},
+            "num_heads: not in the checkpoint; give --set num_heads=... or --config FILE",
+        ),
         ("layer", {"num_heads": 4}, "num_heads=4 must divide d_model=6"),
         ("layer", {"num_heads": "3"}, 'num_heads: "3" has the wrong type'),
         ("layer", {"num_heads": 3, "n_heads": 3}, "n_heads: setting not understood"),
@@ -203,7 +207,7 @@ def test_a_head_without_its_mask_needs_the_length(tmp_path):
 
 def test_a_gap_between_layers_is_refused(tmp_path):
     tensors = {n.replace("layers.2.", "layers.999999999."): x for n, x in state(Stack).items()}
-    with pytest.raises(CheckpointError, match="layers.999999999: there are only 3 layers"):
+    with pytest.raises(CheckpointError, match=r"layers\.999999999: there are only 3 layers"):
         open_checkpoint(write_checkpoint(tmp_path, tensors), settings=HEADS)
 
 
