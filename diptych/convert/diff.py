@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..spec.checks import Shape
 from ..spec.errors import CheckpointError
+from .bits import bit_view
 from .checkpoint import Checkpoint, open_checkpoint
 from .leaf import FLOATING, LeafTensor
-from .transforms import Shape, bit_view
 
 _CHUNK = 1 << 20
 

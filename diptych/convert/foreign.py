@@ -5,12 +5,12 @@ from typing import Any
 
 from ..spec.checks import nearest
 from ..spec.errors import CheckpointError
+from .bits import same_bytes
 from .dtypes import numpy_dtype
 from .families import FAMILIES, Family, Recreated, named_family, recreate
 from .formats import Container, Tensor, fault
 from .leaf import LeafTensor, read_leaves, stored_leaf
 from .rules import MAX_SUGGESTIONS, name_faults, raise_faults
-from .transforms import same_bytes
 
 WRAPPERS = ("module", "_orig_mod")
 """What data-parallel training and compilation put into names, at any depth."""
@@ -83,33 +83,25 @@ def find_family(
                 return candidate
         known = ", ".join(t for each in FAMILIES.values() for t in each.model_types)
         raise fault(where, f"{model_type!r} is of no family that is read ({known})", "model_type")
-    fitting = [candidate for candidate in FAMILIES.values() if candidate.covers(names)]
+    uncovered = {candidate.name: candidate.uncovered(names) for candidate in FAMILIES.values()}
+    fitting = [FAMILIES[name] for name, left in uncovered.items() if names and not left]
     if len(fitting) == 1:
         return fitting[0]
     path = container.files[0]
     if fitting:
         several = ", ".join(candidate.name for candidate in fitting)
         raise fault(path, f"its names fit several families: give --family ({several})")
-    covered = {
-        candidate.name: {name for name in names if candidate.covers([name])}
-        for candidate in FAMILIES.values()
-    }
-    best = max(covered, key=lambda name: len(covered[name]))
-    if not covered[best]:
+    best = min(uncovered, key=lambda name: len(uncovered[name]))
+    if len(uncovered[best]) == len(names):
         first = next(iter(names), None)
         cause = f"0 of {len(names)} tensors are of a family that is read ({', '.join(FAMILIES)})"
         raise fault(path, cause if first is None else f"{cause}; the first is {first}")
-    known = FAMILIES[best].templates
-    uncovered = [name for name in names if name not in covered[best]]
-    raise_faults(
-        [
-            f"{name}: no rule of {best} covers it"
-            + (nearest(name, known) if place < MAX_SUGGESTIONS else "")
-            for place, name in enumerate(uncovered)
-        ],
-        where=str(path),
+    faults = tuple(
+        f"{path}: {name}: no rule of {best} covers it"
+        + (nearest(name, FAMILIES[best].templates) if place < MAX_SUGGESTIONS else "")
+        for place, name in enumerate(uncovered[best])
     )
-    raise AssertionError("some name is uncovered")
+    raise CheckpointError(faults[0], faults)
 
 
 def unwrap_names(container: Container) -> tuple[dict[str, Tensor], list[str]]:
@@ -133,27 +125,27 @@ def unwrap_names(container: Container) -> tuple[dict[str, Tensor], list[str]]:
 
 def _chosen(container: Container, family: str | Family | None) -> tuple[Container, list[str]]:
     """Return the container with one dictionary of a training file chosen, and what lies outside."""
-    chosen = next(
-        (path for path, b in container.tree.items() if b.tensors is container.tensors), None
-    )
-    if not container.tensors:
-        branches = {path: branch for path, branch in container.tree.items() if branch.tensors}
-        wanted = FAMILIES.values() if family is None else [named_family(family)]
-        fitting = []
-        for path in branches:
-            names = unwrap_names(container.select(path))[0].keys()
-            if any(candidate.covers(names) for candidate in wanted):
-                fitting.append(path)
-        if len(fitting) != 1 and branches:
-            several = ", ".join(map(repr, fitting or branches))
-            cause = "several dictionaries" if fitting else "no dictionary of a known family among"
+    holders = [path for path, branch in container.tree.items() if branch.tensors]
+    if not container.tensors and holders:
+        wanted = list(FAMILIES.values()) if family is None else [named_family(family)]
+        fitting = [path for path in holders if _fits(container.select(path), wanted)]
+        if len(fitting) != 1:
+            several = ", ".join(map(repr, fitting or holders))
+            cause = "several dictionaries fit" if fitting else "no family fits any dictionary"
             raise fault(container.files[0], f"{cause}: {several}: give --key")
-        for chosen in fitting:
-            container = container.select(chosen)
-    outside = [path for path, b in container.tree.items() if path != chosen and b.tensors]
-    others = container.tree[chosen].others if chosen in container.tree else {}
-    listed = [*(repr(path) for path in outside), *(f"{n!r} ({what})" for n, what in others.items())]
-    return container, [f"not read: {', '.join(listed)}"] if listed else []
+        container = container.select(fitting[0])
+    outside = []
+    for path, branch in container.tree.items():
+        if branch.tensors is container.tensors:
+            outside += [f"{name!r} ({what})" for name, what in branch.others.items()]
+        elif branch.tensors:
+            outside.append(f"{path!r} ({len(branch.tensors)} tensors)")
+    return container, [f"not read: {', '.join(outside)}"] if outside else []
+
+
+def _fits(container: Container, families: list[Family]) -> bool:
+    names = unwrap_names(container)[0].keys()
+    return any(not family.uncovered(names) for family in families)
 
 
 def _setting_faults(family: Family, raw: Mapping[str, Any], ignored: Collection[str]) -> list[str]:
@@ -177,7 +169,7 @@ def _read_buffers(
         if not family.is_buffer(name):
             continue
         recipe = family.recipe(name)
-        made = recipe and recreate(recipe, numpy_dtype(tensor.dtype), tensor.shape)
+        made = recreate(recipe, numpy_dtype(tensor.dtype), tensor.shape) if recipe else None
         if recipe and made is not None and same_bytes(made, tensor.read()):
             recreated[name] = Recreated(tensor.dtype, tensor.shape, recipe)
         else:

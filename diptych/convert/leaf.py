@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..spec import Leaves
+from ..spec.checks import Shape
+from .bits import TensorSpec
 from .cast import cast_values, target_code
 from .formats import Tensor, fault
 from .rules import Rule, Step, assign_rules, inverse
-from .transforms import Shape, TensorSpec
 
 FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ")
 

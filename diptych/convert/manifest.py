@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from ..spec.checks import Shape
 from ..spec.errors import CheckpointError
 from .formats import find_container, printable
 from .settings import read_json
-from .transforms import Shape
 
 MANIFEST = "diptych.json"
 VERSION = 1
@@ -25,7 +25,7 @@ _DIGEST = "manifest_sha256"
 def tensor_digest(name: str, dtype: str, shape: Shape, values: np.ndarray) -> str:
     """Return the SHA-256 over name, dtype code, shape and the bytes in C order."""
     digest = hashlib.sha256(json.dumps([name, dtype, list(shape)]).encode() + b"\n")
-    digest.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
+    digest.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from ..spec import Config
-from ..spec.checks import check_names_and_shapes
+from ..spec.checks import Shape, check_names_and_shapes
+from .bits import TensorSpec
 from .cast import cast_code
 from .checkpoint import Checkpoint, open_checkpoint
 from .dtypes import code_of
@@ -17,7 +18,6 @@ from .manifest import VERSION
 from .plan import FILE_NAMES, Plan, make_plan, native_files, plan_steps
 from .rules import assign_rules, rule
 from .run import run_steps, write_plan
-from .transforms import Shape, TensorSpec
 
 
 @dataclass(frozen=True)

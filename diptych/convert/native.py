@@ -1,6 +1,6 @@
 """Reading our own layouts: the config says the component, the names say torch or flax."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..spec import COMPONENTS, Config
@@ -37,6 +37,10 @@ def read_native(
     Raises:
         CheckpointError: If the component or a tensor is unknown, missing, or of the wrong shape.
     """
+    most_layers = max(_layer_counts(given["config"]), default=0)
+    if most_layers > len(container.tensors):
+        cause = f"num_layers: {most_layers}, but there are {len(container.tensors)} tensors"
+        raise CheckpointError(f"{where}: {cause}")
     config = read_component(given, where)
     names = [name for name in container.tensors if not name.startswith(BUFFER_PREFIX)]
     torch_rules = tuple(rule(name, name) for name in config.leaves())
@@ -100,6 +104,14 @@ def _origin(
             for name, entry in manifest.get("recreated", {}).items()
         },
     }
+
+
+def _layer_counts(config: Any) -> Iterator[int]:
+    """Yield every number of layers in a config, before anything is made for each layer."""
+    for name, value in config.items() if isinstance(config, Mapping) else ():
+        if name == "num_layers" and isinstance(value, int):
+            yield value
+        yield from _layer_counts(value)
 
 
 def _layout(config: Config, names: list[str], flax_rules: tuple[Rule, ...], usual: str) -> str:
