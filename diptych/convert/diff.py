@@ -107,7 +107,7 @@ def diff_checkpoints(a: str | Path | Checkpoint, b: str | Path | Checkpoint) -> 
     Raises:
         CheckpointError: If one of them cannot be read.
     """
-    first, second = _open_both(a, b)
+    first, second = open_pair(a, b)
     left, right = first.tensors, second.tensors
     compared = [_diff(name, left[name], right[name]) for name in left if name in right]
     different = tuple(found for found in compared if found is not None)
@@ -123,9 +123,14 @@ def diff_checkpoints(a: str | Path | Checkpoint, b: str | Path | Checkpoint) -> 
     )
 
 
-def _open_both(
+def open_pair(
     a: str | Path | Checkpoint, b: str | Path | Checkpoint
 ) -> tuple[Checkpoint, Checkpoint]:
+    """Return two checkpoints opened; where one lacks settings, the other's are taken.
+
+    Raises:
+        CheckpointError: If one of them cannot be read.
+    """
     first = _open(a)
     second = _open(b)
     if isinstance(first, CheckpointError) and isinstance(second, Checkpoint):

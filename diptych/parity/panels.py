@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from diptych.convert import Checkpoint
 
 from .inputs import Batch
 
@@ -17,11 +18,11 @@ def missing_frameworks() -> list[str]:
     return [name for name in ("torch", "jax", "flax") if find_spec(name) is None]
 
 
-def run_torch(path: str | Path, batches: tuple[Batch, ...], dtype: str) -> list[Outputs]:
+def run_torch(checkpoint: Checkpoint, batches: tuple[Batch, ...], dtype: str) -> list[Outputs]:
     """Load a checkpoint into the PyTorch panel and return the outputs of every batch.
 
     Args:
-        path: Any checkpoint that ``torch_impl.load_model`` reads.
+        checkpoint: An open checkpoint in any layout.
         batches: Inputs.
         dtype: Of the parameters and of floating inputs, "float32" or "float64".
 
@@ -32,7 +33,7 @@ def run_torch(path: str | Path, batches: tuple[Batch, ...], dtype: str) -> list[
 
     import torch_impl
 
-    model = torch_impl.load_model(path, dtype=dtype)
+    model = torch_impl.load_model(checkpoint, dtype=dtype)
     results = []
     with torch.inference_mode():
         for batch in batches:
@@ -43,11 +44,11 @@ def run_torch(path: str | Path, batches: tuple[Batch, ...], dtype: str) -> list[
     return results
 
 
-def run_jax(path: str | Path, batches: tuple[Batch, ...], dtype: str) -> list[Outputs]:
+def run_jax(checkpoint: Checkpoint, batches: tuple[Batch, ...], dtype: str) -> list[Outputs]:
     """Load a checkpoint into the JAX panel and return the outputs of every batch, compiled.
 
     Args:
-        path: Any checkpoint that ``jax_impl.load_model`` reads.
+        checkpoint: An open checkpoint in any layout.
         batches: Inputs.
         dtype: Of the parameters and of floating inputs, "float32" or "float64".
 
@@ -60,7 +61,7 @@ def run_jax(path: str | Path, batches: tuple[Batch, ...], dtype: str) -> list[Ou
 
     results = []
     with jax.enable_x64(dtype == "float64"):
-        model = jax_impl.load_model(path, dtype=dtype)
+        model = jax_impl.load_model(checkpoint, dtype=dtype)
         for batch in batches:
             args, arrays, flags = _arguments(batch, dtype)
             output = jax.jit(lambda m, args, arrays, f=flags: m(*args, **arrays, **f))(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from diptych.convert import Diff, diff_checkpoints, open_checkpoint, verify_manifest
+from diptych.convert import Diff, diff_checkpoints, open_pair, verify_manifest
 
 from .compare import HEADER, Comparison, compare_exact, compare_working, tie_fault
 from .inputs import batches
@@ -79,7 +79,8 @@ def verify(
 ) -> Verification:
     """Check a checkpoint against its manifest, or that two checkpoints are the same model.
 
-    Two checkpoints are compared tensor by tensor, bit for bit. Then ``a`` runs in ``torch_impl``
+    Two checkpoints are compared tensor by tensor, bit for bit; where ``b`` records a cast, ``a`` is
+    cast likewise first. Then ``a`` runs in ``torch_impl``
     and ``b`` in ``jax_impl``, on a padded batch and on a long input, in float64 and in float32, and
     every output, hidden state and attention weight is judged.
 
@@ -93,7 +94,10 @@ def verify(
     """
     if b is None:
         return Verification(faults=tuple(verify_manifest(a)))
-    weights = diff_checkpoints(a, b)
+    first, second = open_pair(a, b)
+    if second.dtype is not None:
+        first = first.cast(second.dtype)
+    weights = diff_checkpoints(first, second)
     if weights_only:
         return Verification(weights=weights, not_run="--weights-only")
     missing = missing_frameworks()
@@ -102,12 +106,16 @@ def verify(
         return Verification(weights=weights, not_run=f"{extras}: pip install 'diptych[all]'")
     if not weights.identical:
         return Verification(weights=weights, not_run="the weights differ")
-    inputs = batches(open_checkpoint(a).config)
+    inputs = batches(first.config)
     if not inputs:
         return Verification(weights=weights, not_run="the component takes no plain input")
     exact, working = [], []
-    wide = list(zip(run_torch(a, inputs, "float64"), run_jax(b, inputs, "float64"), strict=True))
-    narrow = zip(run_torch(a, inputs, "float32"), run_jax(b, inputs, "float32"), strict=True)
+    wide = list(
+        zip(run_torch(first, inputs, "float64"), run_jax(second, inputs, "float64"), strict=True)
+    )
+    narrow = zip(
+        run_torch(first, inputs, "float32"), run_jax(second, inputs, "float32"), strict=True
+    )
     for batch, (torch64, jax64), (torch32, jax32) in zip(inputs, wide, narrow, strict=True):
         exact += _grouped(batch.name, [_exact(name, torch64, jax64) for name in torch64])
         rows = [
