@@ -99,7 +99,10 @@ class FileSource:
             raise fault(self.path, "changed while reading")
 
     def _fill(self, file: FileIO, buffer: memoryview, position: int) -> None:
-        file.seek(position)
+        try:
+            file.seek(position)
+        except (OSError, OverflowError) as error:
+            raise fault(self.path, f"corrupt: it points to its byte {position}") from error
         while buffer:
             try:
                 count = file.readinto(buffer)
