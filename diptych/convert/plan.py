@@ -103,11 +103,10 @@ def make_plan(
     family = checkpoint.family
     if to == "hf":
         family = family or _only_family(checkpoint)
+        files = {"config.json": render_json(_foreign_settings(checkpoint, family, dtype))}
         variants, recreated = _spelling(checkpoint, family)
         rules = inverse(family.rules(checkpoint.config, variants))
         buffers = {**checkpoint.buffers, **_made(recreated)}
-        settings = _foreign_settings(checkpoint, family, dtype)
-        files = {"config.json": render_json(settings)}
     else:
         variants, recreated = checkpoint.variants, checkpoint.recreated
         rules = _native_rules(checkpoint.config, to)
