@@ -164,7 +164,11 @@ def test_a_panel_head_gets_its_mask_again(tmp_path):
 @pytest.mark.parametrize(
     ("case", "settings", "words"),
     [
-        ("layer", {}, "num_heads: not in the checkpoint; give --set num_heads=... or --config FILE"),
+        (
+            "layer",
+            {},
+            "num_heads: not in the checkpoint; give --set num_heads=... or --config FILE",
+        ),
         ("layer", {"num_heads": 4}, "num_heads=4 must divide d_model=6"),
         ("layer", {"num_heads": "3"}, 'num_heads: "3" has the wrong type'),
         ("layer", {"num_heads": 3, "n_heads": 3}, "n_heads: setting not understood"),
