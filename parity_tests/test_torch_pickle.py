@@ -234,8 +234,20 @@ def test_a_malformed_file_is_refused_in_one_line(tmp_path, kind, data, words):
     assert words in error_of(path)
 
 
-@pytest.mark.parametrize("valid", [VALID, VALID_LEGACY], ids=["zip", "legacy"])
-def test_every_truncation_is_refused(tmp_path, valid):
+@pytest.fixture(scope="session")
+def valid_files(tmp_path_factory) -> dict[str, bytes]:
+    """A small file with 32-bit sizes, one with 64-bit sizes, and one without an archive."""
+    folder = tmp_path_factory.mktemp("valid")
+    write(folder, {"w": np.array([1.5, -2.0], np.float32)})
+    return {"zip": VALID, "zip64": (folder / "model.pt").read_bytes(), "legacy": VALID_LEGACY}
+
+
+KINDS = ("zip", "zip64", "legacy")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_truncation_is_refused(tmp_path, valid_files, kind):
+    valid = valid_files[kind]
     path = tmp_path / "model.pt"
     path.write_bytes(valid)
     assert find_container(path).tensors["w"].read().tolist() == [1.5, -2.0]
@@ -442,10 +454,36 @@ def test_nothing_in_the_converter_can_run_a_pickle():
                 assert (node.module or "").split(".")[0] not in forbidden_modules, path
 
 
-@given(st.data(), st.sampled_from([VALID, VALID_LEGACY]))
+@pytest.mark.parametrize(
+    ("find", "replacement", "words"),
+    [
+        (b"PK\x06\x06", b"PK\x06\x09", "damaged end"),
+        (b"PK\x06\x07", b"PK\x06\x09", "directory is not where it says"),
+        (b"\1\0\x18\0", b"\2\0\x18\0", "has no size"),
+        (b"\1\0\x18\0" + (8).to_bytes(8, "little"), b"\1\0\x18\0" + b"\xff" * 8, "two sizes"),
+        (b"\1\0\x18\0" + b"\2" + bytes(7), b"\1\0\x18\0" + b"\3" + bytes(7), "two sizes"),
+    ],
+)
+def test_a_damaged_64_bit_archive_is_refused(tmp_path, valid_files, find, replacement, words):
+    data = valid_files["zip64"]
+    assert find in data
+    (tmp_path / "model.pt").write_bytes(data.replace(find, replacement, 1))
+    assert words in error_of(tmp_path / "model.pt")
+
+
+def test_a_member_far_beyond_the_end_is_refused(tmp_path, valid_files):
+    data = valid_files["zip64"]
+    last = data.rindex(b"\1\0\x18\0") + 20
+    for position in (2**63, 2**64 - 1, len(data)):
+        changed = data[:last] + position.to_bytes(8, "little") + data[last + 8 :]
+        (tmp_path / "model.pt").write_bytes(changed)
+        assert "truncated" in error_of(tmp_path / "model.pt")
+
+
+@given(st.data(), st.sampled_from(KINDS))
 @settings(max_examples=500, deadline=None)
-def test_a_mutated_file_is_refused_or_read(tmp_path_factory, data, valid):
-    changed = bytearray(valid)
+def test_a_mutated_file_is_refused_or_read(tmp_path_factory, valid_files, data, kind):
+    changed = bytearray(valid_files[kind])
     for _ in range(data.draw(st.integers(1, 4))):
         position = data.draw(st.integers(0, len(changed) - 1))
         changed[position] = data.draw(st.integers(0, 255))
