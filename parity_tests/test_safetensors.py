@@ -283,20 +283,20 @@ def test_any_json_is_skipped_to_its_end(value, indent):
         broken.end()
 
 
-def test_a_hundred_thousand_names_open_in_seconds(tmp_path):
+def test_thirty_thousand_names_open_in_seconds(tmp_path):
     header = {
         f"layers.{index}.attention.q_proj.weight": {
             "dtype": "U8",
             "shape": [1],
             "data_offsets": [index, index + 1],
         }
-        for index in range(100_000)
+        for index in range(30_000)
     }
     path = tmp_path / "model.safetensors"
-    path.write_bytes(safetensors_file(header, bytes(100_000)))
+    path.write_bytes(safetensors_file(header, bytes(30_000)))
     start = time.process_time()
-    assert len(find_container(path).tensors) == 100_000
-    assert time.process_time() - start < 10
+    assert len(find_container(path).tensors) == 30_000
+    assert time.process_time() - start < 4
 
 
 def test_offsets_count_from_the_data(tmp_path):

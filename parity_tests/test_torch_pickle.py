@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 from argparse import Namespace
 from collections import OrderedDict
@@ -124,6 +125,32 @@ def test_a_view_wider_than_a_block_is_read_block_by_block(tmp_path, monkeypatch,
     assert tensors["w"].read().tolist() == view.tolist()
     assert tensors["column"].read().tolist() == base[:, 4].tolist()
     assert tensors["deep"].read().tolist() == _BASE.permute(3, 1, 0, 2).tolist()
+
+
+@pytest.mark.parametrize("columns", [2048, 1])
+def test_reading_takes_no_more_than_the_tensor_and_a_block(tmp_path, columns):
+    base = torch.zeros(6000, 2048, dtype=torch.int16)
+    torch.save({"w": base[:, :columns].T, "plain": base}, tmp_path / "model.pt")
+    tensors = find_container(tmp_path).tensors
+    for stored in tensors.values():
+        tracemalloc.start()
+        values = stored.read()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < values.nbytes + (17 << 20)
+        assert values.shape == stored.shape
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "pt"])
+def test_writing_takes_no_more_than_the_tensor(tmp_path, kind):
+    array = np.zeros((1024, 4096), np.int16)
+    plan = [Planned("w", "I16", array.shape), Planned("v", "I16", array.shape[::-1])]
+    tracemalloc.start()
+    arrays = iter([("w", array), ("v", array.T)])
+    WRITERS[kind](tmp_path, plan, arrays, file_name="model", metadata={"format": "pt"})
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < array.nbytes + (1 << 20)
 
 
 def test_a_big_endian_file_is_read(tmp_path):
