@@ -89,3 +89,8 @@ def test_a_file_without_a_known_ending_is_known_by_its_start(tmp_path, kind, nam
     assert values_of(tmp_path / name) == EXPECTED
     (tmp_path / name).write_bytes(b"hello")
     assert "is no checkpoint that is read" in error_of(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["none", "x" * 300])
+def test_a_path_to_nothing_is_refused(tmp_path, name):
+    assert "cannot be opened" in error_of(tmp_path / name)
