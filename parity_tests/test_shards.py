@@ -229,6 +229,13 @@ def test_a_malformed_folder_is_refused_in_one_line(tmp_path, kind, change, words
     assert words in error_of(folder)
 
 
+def test_every_missing_shard_is_named(tmp_path):
+    write(tmp_path)
+    names = {f"layer.{index}": f"model-{index:05d}-of-00030.safetensors" for index in range(30)}
+    edit_index(tmp_path, **names)
+    assert all(name in error_of(tmp_path) for name in names.values())
+
+
 def test_every_fault_is_collected(tmp_path):
     write(tmp_path)
     edit_index(tmp_path, c=None, d=SECOND, e=FIRST)

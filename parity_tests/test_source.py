@@ -20,6 +20,7 @@ def rewrite(path: Path) -> None:
 def replace(path: Path) -> None:
     other = path.with_name("other")
     other.write_bytes(VALID)
+    os.utime(other, ns=(0, 0))
     other.replace(path)
 
 
