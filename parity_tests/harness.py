@@ -62,14 +62,17 @@ def run_torch(call: Call, inputs: Arrays, cotangents: Arrays) -> Run:
     return Run({name: from_torch(tensor) for name, tensor in outputs.items()}, gradients)
 
 
-def run_jax(call: Call, inputs: Arrays, cotangents: Arrays, *, jit: bool = True) -> Run:
-    """Run a call of the JAX panel forward and backward, with 64 bits on for this call alone.
+def run_jax(
+    call: Call, inputs: Arrays, cotangents: Arrays, *, jit: bool = True, x64: bool = True
+) -> Run:
+    """Run a call of the JAX panel forward and backward.
 
     Args:
         call: From JAX arrays to JAX arrays.
         inputs: Floating arrays; each is differentiated.
         cotangents: One array per output that is differentiated.
         jit: Whether to compile the whole.
+        x64: Whether 64-bit types are on, for this call alone.
     """
 
     def loss(arrays: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -78,7 +81,7 @@ def run_jax(call: Call, inputs: Arrays, cotangents: Arrays, *, jit: bool = True)
             (outputs[name] * jnp.asarray(c)).sum() for name, c in cotangents.items()
         ), outputs
 
-    with jax.enable_x64(True):
+    with jax.enable_x64(x64):
         run = jax.value_and_grad(loss, has_aux=True)
         (_, outputs), gradients = (jax.jit(run) if jit else run)(to_jax(inputs))
         return Run(
