@@ -7,7 +7,9 @@ from flax import nnx
 from jax import Array, lax
 from jax import numpy as jnp
 
-from jax_impl.functional._precision import matmul_precision
+from diptych.spec.checks import check_one_dtype
+
+from .functional._precision import matmul_precision
 
 
 def linear(in_features: int, out_features: int, *, bias: bool = True, rngs: nnx.Rngs) -> nnx.Linear:
@@ -50,9 +52,5 @@ def _dot_general(
 
 
 def _one_dtype(arrays: Any, /, *, dtype: Any = None, inexact: bool = True) -> Any:
-    dtypes = {jnp.dtype(array.dtype).name for array in arrays if array is not None}
-    if len(dtypes) > 1:
-        raise TypeError(
-            f"input and parameters must have one dtype, not {', '.join(sorted(dtypes))}"
-        )
+    check_one_dtype(*(array.dtype.name for array in arrays if array is not None))
     return tuple(None if array is None else jnp.asarray(array) for array in arrays)

@@ -1,7 +1,7 @@
 """The base of every module."""
 
 from dataclasses import fields
-from typing import Self
+from typing import Any, Self
 
 from flax import nnx
 
@@ -14,9 +14,11 @@ class Module(nnx.Module):
     A new module is in training mode.
     """
 
+    config: Any  # the frozen config of the component
     training: bool
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.training = True
 
     @classmethod

@@ -1,7 +1,7 @@
 """The base of every module."""
 
 from dataclasses import fields
-from typing import Self
+from typing import Any, Self
 
 from torch import nn
 
@@ -14,6 +14,7 @@ class Module(nn.Module):
     A new module is in training mode.
     """
 
+    config: Any  # the frozen config of the component
     training: bool
 
     @classmethod

@@ -57,6 +57,25 @@ def compare_traces(a: Trace, b: Trace) -> list[Comparison]:
     ]
 
 
+def named_arrays(output: Any) -> Iterator[tuple[str, Any]]:
+    """Yield every array of a module's output with the suffix that ``trace`` gives it.
+
+    Args:
+        output: An array, or tuples, named tuples and dicts of arrays; the rest is left out.
+    """
+    if hasattr(output, "dtype"):
+        yield "", output
+        return
+    parts: dict[Any, Any] = {}
+    if isinstance(output, dict):
+        parts = output
+    elif isinstance(output, tuple | list):
+        parts = dict(zip(getattr(output, "_fields", range(len(output))), output, strict=True))
+    for name, part in parts.items():
+        for suffix, array in named_arrays(part):
+            yield f"[{name}]{suffix}", array
+
+
 def _trace_torch(module: Any, args: tuple, kwargs: dict[str, Any]) -> Trace:
     found: Trace = {}
 
@@ -95,26 +114,12 @@ def _trace_nnx(module: Any, args: tuple, kwargs: dict[str, Any]) -> Trace:
 
 
 def _keep(found: Trace, path: str, output: Any, to_numpy: Callable[[Any], np.ndarray]) -> None:
-    for suffix, array in _arrays(output):
+    for suffix, array in named_arrays(output):
         name, calls = path + suffix, 1
         while name in found:
             calls += 1
             name = f"{path}@{calls}{suffix}"
         found[name] = to_numpy(array)
-
-
-def _arrays(output: Any) -> Iterator[tuple[str, Any]]:
-    if hasattr(output, "dtype"):
-        yield "", output
-        return
-    parts: dict[Any, Any] = {}
-    if isinstance(output, dict):
-        parts = output
-    elif isinstance(output, tuple | list):
-        parts = dict(zip(getattr(output, "_fields", range(len(output))), output, strict=True))
-    for name, part in parts.items():
-        for suffix, array in _arrays(part):
-            yield f"[{name}]{suffix}", array
 
 
 def _torch_to_numpy(tensor: Any) -> np.ndarray:

@@ -51,6 +51,12 @@ def check_length(length: int, limit: int, *, name: str = "max_seq_len") -> None:
         raise ValueError(f"a sequence of {length} positions exceeds {name}={limit}")
 
 
+def check_not_empty(length: int, what: str) -> None:
+    """Raise ValueError if something that reads the first position meets an empty sequence."""
+    if not length:
+        raise ValueError(f"{what} needs a sequence of at least one position")
+
+
 def check_offset(offset: int) -> None:
     """Raise ValueError if the position of the first row is negative."""
     if offset < 0:
@@ -68,6 +74,14 @@ def check_ids(smallest: int, largest: int, size: int) -> None:
     for id in (smallest, largest):
         if not 0 <= id < size:
             raise IndexError(f"id {id} is outside a table of {size} rows (0 .. {size - 1})")
+
+
+def check_one_dtype(*dtypes: str) -> None:
+    """Raise TypeError unless an input and the parameters applied to it have one dtype."""
+    if len(set(dtypes)) > 1:
+        raise TypeError(
+            f"input and parameters must have one dtype, not {', '.join(sorted(set(dtypes)))}"
+        )
 
 
 def check_broadcasts(name: str, shape: Shape, target: Shape) -> None:

@@ -5,7 +5,7 @@ from jax import Array
 from jax import numpy as jnp
 from jax.core import Tracer
 
-from diptych.spec.checks import check_ids
+from diptych.spec.checks import check_ids, check_one_dtype
 
 from ._precision import matmul_precision
 
@@ -45,4 +45,5 @@ def unembed(x: Array, table: Array) -> Array:
     Returns:
         Products (..., V), in that dtype.
     """
+    check_one_dtype(x.dtype.name, table.dtype.name)
     return jnp.einsum("...d,vd->...v", x, table, precision=matmul_precision())

@@ -1,0 +1,119 @@
+"""Containers: the files that checkpoints are stored in, read and written without a framework."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol
+
+import numpy as np
+
+from .container import Branch, Container
+from .containment import contained
+from .fault import fault, printable
+from .folder import Format, read_folder
+from .output import Planned
+from .recognise import is_safetensors, recognise
+from .safetensors import read_safetensors, write_safetensors
+from .shards import INDEX_SUFFIX, read_sharded, write_sharded
+from .source import FileSource
+from .tensor import Tensor
+
+_FORMATS = (
+    Format(
+        kind="safetensors",
+        suffixes=(".safetensors",),
+        preferred=("model.safetensors",),
+        bookkeeping=frozenset(),
+        read=read_safetensors,
+    ),
+)
+
+
+class Writer(Protocol):
+    """Writes tensors as files of one kind."""
+
+    def __call__(
+        self,
+        folder: Path,
+        plan: Sequence[Planned],
+        arrays: Iterable[tuple[str, np.ndarray]],
+        *,
+        file_name: str,
+        max_shard_size: int | None = None,
+        metadata: Mapping[str, str],
+    ) -> tuple[str, ...]:
+        """Writes one file, or several and their index, one tensor in memory at a time.
+
+        Every file is new and synced; nothing is renamed or deleted.
+
+        Args:
+            folder: Where to write.
+            plan: Name, dtype and shape of every tensor.
+            arrays: Name and values of every tensor, in the order of ``plan``.
+            file_name: The name of a single file; shards and index are named after it.
+            max_shard_size: The most bytes of tensors in a file; None writes a single file.
+            metadata: Texts for the header, "format" among them; a pickle has no place for them.
+
+        Returns:
+            The names of the files written.
+
+        Raises:
+            ValueError: The arrays are not as planned, or the container lacks a dtype.
+            OSError: The disk.
+        """
+
+
+def _write_safetensors(
+    folder: Path,
+    plan: Sequence[Planned],
+    arrays: Iterable[tuple[str, np.ndarray]],
+    *,
+    file_name: str,
+    max_shard_size: int | None = None,
+    metadata: Mapping[str, str],
+) -> tuple[str, ...]:
+    write_file = partial(write_safetensors, metadata=metadata)
+    return write_sharded(folder, file_name, plan, arrays, max_shard_size, write_file)
+
+
+WRITERS: Mapping[str, Writer] = MappingProxyType({"safetensors": _write_safetensors})
+"""The writer of each kind of container."""
+
+
+def find_container(path: Path) -> Container:
+    """The tensors of a checkpoint, from headers only.
+
+    Args:
+        path: A file, an index of shards, or a folder, of which safetensors are read, else pickles.
+
+    Raises:
+        CheckpointError: There is no checkpoint, it is damaged, or it is ambiguous.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return read_folder(path, _FORMATS)
+    name = path.name.removesuffix(INDEX_SUFFIX)
+    for form in _FORMATS:
+        if name.endswith(form.suffixes):
+            return read_sharded(path, form.read) if name != path.name else form.read(path)
+    source = FileSource(path)
+    start = source.read(0, 512)
+    if is_safetensors(start, source.size):
+        return read_safetensors(path)
+    kind = recognise(start, source.size)
+    raise fault(path, f"is {kind}" if kind else "is no checkpoint that is read")
+
+
+__all__ = [
+    "WRITERS",
+    "Branch",
+    "Container",
+    "Planned",
+    "Tensor",
+    "Writer",
+    "contained",
+    "fault",
+    "find_container",
+    "printable",
+]

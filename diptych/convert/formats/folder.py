@@ -1,0 +1,94 @@
+"""Which of a folder's files hold its weights."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from .container import Container
+from .containment import contained
+from .fault import fault
+from .shards import INDEX_SUFFIX, read_sharded
+
+_UNREAD_SUFFIXES = (".msgpack", ".h5")
+
+
+@dataclass(frozen=True)
+class Format:
+    """How the weights of one kind of container are named and read.
+
+    Args:
+        kind: The container's kind.
+        suffixes: The endings of its files.
+        preferred: The names that weights usually have, best first.
+        bookkeeping: Names with such an ending that are no weights.
+        read: Reads one file.
+    """
+
+    kind: str
+    suffixes: tuple[str, ...]
+    preferred: tuple[str, ...]
+    bookkeeping: frozenset[str]
+    read: Callable[[Path], Container]
+
+
+def read_folder(folder: Path, formats: tuple[Format, ...]) -> Container:
+    """The container in a folder, of the first format that has files there.
+
+    Args:
+        folder: The folder.
+        formats: The formats, best first.
+
+    Raises:
+        CheckpointError: There is none, or it is not clear which files belong together.
+    """
+    try:
+        names = sorted(path.name for path in folder.iterdir())
+    except OSError as error:
+        raise fault(folder, f"cannot be listed: {error.strerror}") from error
+    for form in formats:
+        chosen = _choose(folder, names, form)
+        if chosen is None:
+            continue
+        path = contained(folder, chosen, folder)
+        if chosen.endswith(INDEX_SUFFIX):
+            container = read_sharded(path, form.read)
+        else:
+            container = form.read(path)
+        read = {path.name for path in container.files}
+        left = [name for name in _weights(names, formats) if name not in read]
+        if left:
+            note = f"not read, beside {chosen}: {', '.join(left)}"
+            container = replace(container, notes=(*container.notes, note))
+        return container
+    raise fault(folder, "holds no weights that are read (.safetensors, .bin, .pt, .pth, .ckpt)")
+
+
+def _weights(names: list[str], formats: tuple[Format, ...]) -> list[str]:
+    suffixes = tuple(suffix for form in formats for suffix in form.suffixes) + _UNREAD_SUFFIXES
+    bookkeeping = frozenset().union(*(form.bookkeeping for form in formats))
+    return [name for name in names if name.endswith(suffixes) and name not in bookkeeping]
+
+
+def _choose(folder: Path, names: list[str], form: Format) -> str | None:
+    """The name of the file or index to read."""
+    indices = [
+        name
+        for name in names
+        if name.endswith(INDEX_SUFFIX) and name.removesuffix(INDEX_SUFFIX).endswith(form.suffixes)
+    ]
+    files = [
+        name for name in names if name.endswith(form.suffixes) and name not in form.bookkeeping
+    ]
+    for index in indices:
+        single = index.removesuffix(INDEX_SUFFIX)
+        if single in files:
+            raise fault(folder, f"holds both {single} and {index}: remove the one that is stale")
+    for name in form.preferred:
+        for candidate in (name, name + INDEX_SUFFIX):
+            if candidate in names:
+                return candidate
+    candidates = indices or files
+    if len(candidates) > 1:
+        some = ", ".join(candidates[:5])
+        raise fault(folder, f"several files could be meant: {some}: give the path of one")
+    return candidates[0] if candidates else None

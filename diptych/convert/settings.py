@@ -1,0 +1,116 @@
+"""Settings of a foreign configuration: understood, bookkeeping, or refused by name."""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..spec.checks import nearest
+from ..spec.errors import CheckpointError
+from .transforms import Shape
+
+
+@dataclass(frozen=True)
+class SettingsTable:
+    """Which settings a family knows.
+
+    Attributes:
+        understood: Settings that shape the component, with the value that a config.json without
+            them means; None where there is no such value.
+        bookkeeping: Settings that change no number of the forward pass.
+        fixed: Settings that would change numbers, with the values that do not.
+    """
+
+    understood: Mapping[str, Any]
+    bookkeeping: frozenset[str] = frozenset()
+    fixed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    def faults(self, settings: Mapping[str, Any], ignored: Collection[str] = ()) -> list[str]:
+        """Return a fault, ``KEY: CAUSE``, for every setting that would be misread."""
+        known = {*self.understood, *self.bookkeeping, *self.fixed}
+        faults = []
+        for key, value in settings.items():
+            if key in ignored or key in self.understood or key in self.bookkeeping:
+                continue
+            if key not in self.fixed:
+                faults.append(
+                    f"{key}: setting not understood{nearest(key, known)}; "
+                    f"--ignore-setting {key} accepts it"
+                )
+            elif value not in self.fixed[key]:
+                allowed = " or ".join(json.dumps(choice) for choice in self.fixed[key])
+                faults.append(f"{key}: {json.dumps(value)} is not supported, only {allowed}")
+        return faults
+
+    def values(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the understood settings, those not given at the value that their lack means."""
+        return {key: settings.get(key, default) for key, default in self.understood.items()}
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object that a JSON file holds.
+
+    Raises:
+        CheckpointError: If it is no JSON object, or holds a key twice; names the file.
+    """
+    try:
+        value = json.loads(
+            path.read_bytes(), object_pairs_hook=_unique_keys, parse_constant=_refuse_constant
+        )
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path}: not valid JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{path}: a JSON object expected, found {type(value).__name__}")
+    return value
+
+
+def parse_setting(text: str) -> tuple[str, Any]:
+    """Return the key and value of ``KEY=VALUE``; the value is JSON, or a string if it is none.
+
+    Raises:
+        ValueError: If there is no ``=``.
+    """
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise ValueError(f"{text!r} must have the form KEY=VALUE")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+def require(values: Mapping[str, Any], key: str) -> Any:
+    """Return a setting, or raise ValueError that says how to give it."""
+    if values.get(key) is None:
+        raise ValueError(f"{key}: not in the checkpoint; give --set {key}=... or --config FILE")
+    return values[key]
+
+
+def axis_sizes(shapes: Mapping[str, Shape], name: str, rank: int) -> tuple[int | None, ...]:
+    """Return a tensor's sizes, None for each where there is no such tensor.
+
+    Raises:
+        ValueError: If it has another rank.
+    """
+    shape = shapes.get(name)
+    if shape is None:
+        return (None,) * rank
+    if len(shape) != rank:
+        raise ValueError(f"{name}: shape {shape} must have rank {rank}")
+    return shape
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"key {twice!r} stands twice")
+    return values
+
+
+def _refuse_constant(text: str) -> float:
+    raise ValueError(f"{text} is no JSON number")

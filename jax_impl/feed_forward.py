@@ -1,0 +1,43 @@
+"""The position-wise feed-forward network."""
+
+from flax import nnx
+from jax import Array
+
+from diptych.spec import FeedForwardConfig
+
+from . import functional
+from .linear import linear
+from .module import Module
+
+
+class FeedForward(Module):
+    """Two linear maps with an activation between them: ``down(activation(up(x)))``.
+
+    Vaswani et al. 2017, section 3.3.
+
+    Args:
+        d_model: Width D of the input and the output.
+        d_ff: Hidden width.
+        activation: "relu", "gelu" (exact), "gelu_tanh", "silu" or "tanh".
+        rngs: Where the parameters are drawn from.
+
+    Raises:
+        ValueError: If a size is below 1 or the activation is unknown.
+    """
+
+    def __init__(self, d_model: int, d_ff: int = 2048, *, activation: str = "relu", rngs: nnx.Rngs):
+        super().__init__()
+        self.config = FeedForwardConfig(d_model=d_model, d_ff=d_ff, activation=activation)
+        self.up_proj = linear(d_model, d_ff, rngs=rngs)
+        self.down_proj = linear(d_ff, d_model, rngs=rngs)
+
+    def __call__(self, x: Array) -> Array:
+        """Apply the network to every position.
+
+        Args:
+            x: Input (..., D).
+
+        Returns:
+            Output (..., D), in the dtype of ``x``.
+        """
+        return self.down_proj(functional.activate(self.up_proj(x), self.config.activation))
