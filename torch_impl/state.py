@@ -1,6 +1,6 @@
 """The parameters of a module as a flat dict of arrays, in and out.
 
-The names are the attribute paths, for example ``layers.0.attention.q_proj.weight``.
+The names are the attribute paths, for example ``layers.0.attention.q_proj.bias``.
 """
 
 import warnings

@@ -1,0 +1,139 @@
+"""One small example of every component, built and called alike in both panels.
+
+B batch   T positions   D model width
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import torch
+from flax import nnx
+
+import jax_impl
+import torch_impl
+from diptych.spec import (
+    AttentionConfig,
+    Config,
+    EmbeddingConfig,
+    EncoderConfig,
+    EncoderWithHeadsConfig,
+    FeedForwardConfig,
+    HeadAttentionConfig,
+    LayerNormConfig,
+    MaskedLMHeadConfig,
+    NextSentenceHeadConfig,
+    PositionalEncodingConfig,
+    QuestionAnsweringHeadConfig,
+    ScaledDotProductAttentionConfig,
+    SequenceClassificationHeadConfig,
+    TextEmbeddingConfig,
+    TokenClassificationHeadConfig,
+    TransformerEncoderLayerConfig,
+)
+from parity_tests.component_cases import random_tensors, to_flax
+from parity_tests.harness import from_torch, to_jax, to_torch
+from parity_tests.sizes import MAX_LEN, NUM_LABELS, VOCAB, B, D, F, H, N
+
+PANELS = {"torch": torch_impl, "jax": jax_impl}
+LAYER = TransformerEncoderLayerConfig(d_model=D, num_heads=N, d_ff=F)
+TEXT = TextEmbeddingConfig(vocab_size=VOCAB, d_model=D, max_seq_len=MAX_LEN)
+ENCODER = EncoderConfig(layer=LAYER, num_layers=2, embedding=TEXT, pooler=True)
+HEADS: dict[str, Any] = {
+    "masked_lm": MaskedLMHeadConfig(d_model=D, vocab_size=VOCAB),
+    "next_sentence": NextSentenceHeadConfig(d_model=D),
+    "sequence_classification": SequenceClassificationHeadConfig(d_model=D, num_labels=NUM_LABELS),
+    "token_classification": TokenClassificationHeadConfig(d_model=D, num_labels=NUM_LABELS),
+    "question_answering": QuestionAnsweringHeadConfig(d_model=D),
+}
+T = 7
+
+
+class Example(NamedTuple):
+    """A component and the positional arguments of one call; a config stands for its module."""
+
+    config: Config
+    arguments: tuple[Any, ...]
+
+
+def random_input(*shape: int, seed: int = 0) -> np.ndarray:
+    """Return float32 normal numbers."""
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+IDS = np.random.default_rng(1).integers(0, VOCAB, (B, T))
+X = random_input(B, T, D)
+ATTENDED = tuple(random_input(B, T, H, seed=seed) for seed in (1, 2, 3))
+EXAMPLES: dict[str, Example] = {
+    example.config.component: example
+    for example in (
+        Example(AttentionConfig(d_model=D, num_heads=N), (X, X, X)),
+        Example(EmbeddingConfig(num_embeddings=VOCAB, d_model=D), (IDS,)),
+        Example(ENCODER, (IDS,)),
+        Example(EncoderWithHeadsConfig(encoder=ENCODER, **HEADS), (IDS,)),
+        Example(FeedForwardConfig(d_model=D, d_ff=F), (X,)),
+        Example(HeadAttentionConfig(emb_size=D, head_size=H, max_seq_len=MAX_LEN), (X,)),
+        Example(LayerNormConfig(d_model=D), (X,)),
+        Example(HEADS["masked_lm"], (X, EmbeddingConfig(num_embeddings=VOCAB, d_model=D))),
+        Example(HEADS["next_sentence"], (X[:, 0],)),
+        Example(PositionalEncodingConfig(d_model=D, max_seq_len=MAX_LEN), (X,)),
+        Example(HEADS["question_answering"], (X,)),
+        Example(ScaledDotProductAttentionConfig(d_k=H), ATTENDED),
+        Example(HEADS["sequence_classification"], (X[:, 0],)),
+        Example(TEXT, (IDS,)),
+        Example(HEADS["token_classification"], (X,)),
+        Example(LAYER, (X,)),
+    )
+}
+
+
+def new(panel: str, config: Config, seed: int = 0) -> Any:
+    """Build a component as a user does."""
+    component = getattr(PANELS[panel], config.component)
+    if panel == "torch":
+        torch.manual_seed(seed)
+        return component.from_config(config)
+    rngs = {"rngs": nnx.Rngs(seed)} if config.leaves() else {}
+    return component.from_config(config, **rngs)
+
+
+def random_weights(config: Config) -> dict[str, np.ndarray]:
+    """Return float32 parameters by canonical name."""
+    return {name: array.astype(np.float32) for name, array in random_tensors(config).items()}
+
+
+def in_layout(panel: str, config: Config, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return canonical weights in the names and shapes of a panel."""
+    return weights if panel == "torch" else to_flax(config, weights)
+
+
+def build(panel: str, config: Config, weights: dict[str, np.ndarray] | None = None) -> Any:
+    """Build a component in evaluation mode, with random weights that are equal in both panels."""
+    module = new(panel, config)
+    weights = random_weights(config) if weights is None else weights
+    PANELS[panel].load_state(module, in_layout(panel, config, weights))
+    return module.eval()
+
+
+def arrays(panel: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the arguments of an example in a panel: arrays, and modules for configs."""
+    convert = to_torch if panel == "torch" else to_jax
+    return tuple(
+        build(panel, argument) if isinstance(argument, Config) else convert(argument)
+        for argument in arguments
+    )
+
+
+def flat(result: Any) -> list[np.ndarray]:
+    """Return every array of a result, in order, as numpy."""
+    leaves = jax.tree.leaves(result)
+    return [
+        from_torch(leaf) if isinstance(leaf, torch.Tensor) else np.asarray(leaf) for leaf in leaves
+    ]
+
+
+def run(panel: str, config: Config, *arguments: Any, **keywords: Any) -> list[np.ndarray]:
+    """Build a component, call it on numpy arguments and return every array that it returns."""
+    convert = to_torch if panel == "torch" else to_jax
+    module = build(panel, config)
+    return flat(module(*arrays(panel, arguments), **{k: convert(v) for k, v in keywords.items()}))
