@@ -103,6 +103,25 @@ def axis_sizes(shapes: Mapping[str, Shape], name: str, rank: int) -> tuple[int |
     return shape
 
 
+def layer_count(shapes: Mapping[str, Shape], prefix: str) -> int | None:
+    """Return how many layers, ``prefix`` and an index from 0 on, there are; None for none.
+
+    Raises:
+        ValueError: If an index is left out.
+    """
+    heads = {name[len(prefix) :].partition(".")[0] for name in shapes if name.startswith(prefix)}
+    indices = {int(head) for head in heads if head.isdecimal()}
+    if indices and max(indices) >= len(indices):
+        raise ValueError(f"{prefix}{max(indices)}: there are only {len(indices)} layers")
+    return len(indices) or None
+
+
+def check_layer_count(num_layers: Any, shapes: Mapping[str, Shape], key: str) -> None:
+    """Raise ValueError if there are more layers than tensors, before anything is made for each."""
+    if isinstance(num_layers, int) and num_layers > len(shapes):
+        raise ValueError(f"{key}: {num_layers} given, but there are only {len(shapes)} tensors")
+
+
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):

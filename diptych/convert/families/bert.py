@@ -21,7 +21,7 @@ from ...spec import (
     TransformerEncoderLayerConfig,
 )
 from ..rules import Rule, rule
-from ..settings import axis_sizes, require
+from ..settings import axis_sizes, check_layer_count, layer_count, require
 from ..transforms import Shape, Tie
 from .bert_settings import ACTIVATIONS, ARCHITECTURE_HEADS, SETTINGS
 from .family import Family, Variants
@@ -81,6 +81,7 @@ def _read_config(
     prefix = "bert." if "bert_prefix" in variants else ""
     values = {**settings, **_sizes(settings, shapes, prefix)}
     d_model = require(values, "hidden_size")
+    check_layer_count(values["num_hidden_layers"], shapes, "num_hidden_layers")
     activation = ACTIVATIONS.get(values["hidden_act"])
     if activation is None:
         choices = ", ".join(sorted(ACTIVATIONS))
@@ -146,8 +147,10 @@ def _write_config(config: Config, source: Mapping[str, Any] | None) -> dict[str,
         if is_there:
             raise ValueError(f"bert has no {fault}")
     assert embedding is not None
-    settings = dict(source or {"architectures": _architectures(heads), "model_type": "bert"})
-    wanted = {
+    settings = {"architectures": _architectures(heads), **(source or {}), "model_type": "bert"}
+    if isinstance(settings["architectures"], str):
+        settings["architectures"] = [settings["architectures"]]
+    wanted: dict[str, Any] = {
         "attention_probs_dropout_prob": layer.attention_dropout,
         "hidden_dropout_prob": layer.dropout,
         "hidden_size": layer.d_model,
@@ -230,15 +233,13 @@ def _sizes(
     positions, _ = axis_sizes(shapes, f"{prefix}embeddings.position_embeddings.weight", 2)
     types, _ = axis_sizes(shapes, f"{prefix}embeddings.token_type_embeddings.weight", 2)
     d_ff, _ = axis_sizes(shapes, f"{prefix}encoder.layer.0.intermediate.dense.weight", 2)
-    layer = f"{prefix}encoder.layer."
-    indices = {int(n[len(layer) :].split(".")[0]) for n in shapes if n.startswith(layer)}
     sizes = {
         "vocab_size": vocab_size,
         "hidden_size": hidden_size,
         "max_position_embeddings": positions,
         "type_vocab_size": types,
         "intermediate_size": d_ff,
-        "num_hidden_layers": max(indices, default=-1) + 1 or None,
+        "num_hidden_layers": layer_count(shapes, f"{prefix}encoder.layer."),
     }
     return {key: size for key, size in sizes.items() if settings[key] is None}
 
@@ -249,6 +250,7 @@ def _classifier(
     architectures = values["architectures"] or []
     name = architectures if isinstance(architectures, str) else next(iter(architectures), None)
     heads = ARCHITECTURE_HEADS.get(name, ()) if name else ()
+    kind: type[SequenceClassificationHeadConfig]
     if "token_classification" in heads or (not name and not pooler):
         head, kind = "token_classification", TokenClassificationHeadConfig
     elif "sequence_classification" in heads:
@@ -270,8 +272,8 @@ def _classifier(
 
 
 def _architectures(heads: Mapping[str, Any]) -> list[str]:
-    fitting = (name for name, ours in ARCHITECTURE_HEADS.items() if set(ours) == heads.keys())
-    return [name for name in fitting][:1]
+    fitting = [name for name, ours in ARCHITECTURE_HEADS.items() if set(ours) == heads.keys()]
+    return fitting[:1]
 
 
 def _label_settings(
