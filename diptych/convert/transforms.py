@@ -317,7 +317,7 @@ def _contiguous(array: np.ndarray) -> np.ndarray:
 
 
 def _specs(arrays: Sequence[np.ndarray]) -> list[TensorSpec]:
-    return [TensorSpec(array.dtype.str, array.shape) for array in arrays]
+    return [TensorSpec(array.dtype.name, array.shape) for array in arrays]
 
 
 def _one(inputs: Sequence[object]) -> None:

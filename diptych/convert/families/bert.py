@@ -21,7 +21,7 @@ from ...spec import (
     TransformerEncoderLayerConfig,
 )
 from ..rules import Rule, rule
-from ..settings import axis_sizes, require
+from ..settings import axis_sizes, check_layer_count, layer_count, require
 from ..transforms import Shape, Tie
 from .bert_settings import ACTIVATIONS, ARCHITECTURE_HEADS, SETTINGS
 from .family import Family, Variants
@@ -81,6 +81,7 @@ def _read_config(
     prefix = "bert." if "bert_prefix" in variants else ""
     values = {**settings, **_sizes(settings, shapes, prefix)}
     d_model = require(values, "hidden_size")
+    check_layer_count(values["num_hidden_layers"], shapes, "num_hidden_layers")
     activation = ACTIVATIONS.get(values["hidden_act"])
     if activation is None:
         choices = ", ".join(sorted(ACTIVATIONS))
@@ -146,8 +147,10 @@ def _write_config(config: Config, source: Mapping[str, Any] | None) -> dict[str,
         if is_there:
             raise ValueError(f"bert has no {fault}")
     assert embedding is not None
-    settings = dict(source or {"architectures": _architectures(heads), "model_type": "bert"})
-    wanted = {
+    settings: dict[str, Any] = {**(source or {}), "model_type": "bert"}
+    names = settings.get("architectures") or _architectures(heads)
+    settings["architectures"] = [names] if isinstance(names, str) else names
+    wanted: dict[str, Any] = {
         "attention_probs_dropout_prob": layer.attention_dropout,
         "hidden_dropout_prob": layer.dropout,
         "hidden_size": layer.d_model,
@@ -224,23 +227,23 @@ def _sizes(
     settings: Mapping[str, Any], shapes: Mapping[str, Shape], prefix: str
 ) -> dict[str, int | None]:
     """Return the sizes that the settings lack, read from the shapes."""
-    vocab_size, hidden_size = axis_sizes(shapes, f"{prefix}{_WORDS}", 2)
-    if vocab_size is None:
-        vocab_size, hidden_size = axis_sizes(shapes, f"{_DECODER}.weight", 2)
-    positions, _ = axis_sizes(shapes, f"{prefix}embeddings.position_embeddings.weight", 2)
-    types, _ = axis_sizes(shapes, f"{prefix}embeddings.token_type_embeddings.weight", 2)
-    d_ff, _ = axis_sizes(shapes, f"{prefix}encoder.layer.0.intermediate.dense.weight", 2)
-    layer = f"{prefix}encoder.layer."
-    indices = {int(n[len(layer) :].split(".")[0]) for n in shapes if n.startswith(layer)}
-    sizes = {
-        "vocab_size": vocab_size,
-        "hidden_size": hidden_size,
-        "max_position_embeddings": positions,
-        "type_vocab_size": types,
-        "intermediate_size": d_ff,
-        "num_hidden_layers": max(indices, default=-1) + 1 or None,
+    words, embeddings = f"{prefix}{_WORDS}", f"{prefix}embeddings"
+    words = words if words in shapes else f"{_DECODER}.weight"
+    places = {
+        "vocab_size": (words, 0),
+        "hidden_size": (words, 1),
+        "max_position_embeddings": (f"{embeddings}.position_embeddings.weight", 0),
+        "type_vocab_size": (f"{embeddings}.token_type_embeddings.weight", 0),
+        "intermediate_size": (f"{prefix}encoder.layer.0.intermediate.dense.weight", 0),
     }
-    return {key: size for key, size in sizes.items() if settings[key] is None}
+    sizes = {
+        key: axis_sizes(shapes, name, 2)[axis]
+        for key, (name, axis) in places.items()
+        if settings[key] is None
+    }
+    if settings["num_hidden_layers"] is None:
+        sizes["num_hidden_layers"] = layer_count(shapes, f"{prefix}encoder.layer.")
+    return sizes
 
 
 def _classifier(
@@ -249,6 +252,7 @@ def _classifier(
     architectures = values["architectures"] or []
     name = architectures if isinstance(architectures, str) else next(iter(architectures), None)
     heads = ARCHITECTURE_HEADS.get(name, ()) if name else ()
+    kind: type[SequenceClassificationHeadConfig]
     if "token_classification" in heads or (not name and not pooler):
         head, kind = "token_classification", TokenClassificationHeadConfig
     elif "sequence_classification" in heads:
@@ -270,8 +274,8 @@ def _classifier(
 
 
 def _architectures(heads: Mapping[str, Any]) -> list[str]:
-    fitting = (name for name, ours in ARCHITECTURE_HEADS.items() if set(ours) == heads.keys())
-    return [name for name in fitting][:1]
+    fitting = [name for name, ours in ARCHITECTURE_HEADS.items() if set(ours) == heads.keys()]
+    return fitting[:1]
 
 
 def _label_settings(

@@ -18,6 +18,7 @@ from .safetensors import read_safetensors, write_safetensors
 from .shards import INDEX_SUFFIX, read_sharded, write_sharded
 from .source import FileSource
 from .tensor import Tensor
+from .torch_pickle import read_torch_pickle
 
 _FORMATS = (
     Format(
@@ -26,6 +27,15 @@ _FORMATS = (
         preferred=("model.safetensors",),
         bookkeeping=frozenset(),
         read=read_safetensors,
+    ),
+    Format(
+        kind="pt",
+        suffixes=(".bin", ".pt", ".pth", ".ckpt"),
+        preferred=("pytorch_model.bin", "model.pt"),
+        bookkeeping=frozenset(
+            ("optimizer.bin", "optimizer.pt", "rng_state.pth", "scheduler.pt", "training_args.bin")
+        ),
+        read=read_torch_pickle,
     ),
 )
 
@@ -101,6 +111,8 @@ def find_container(path: Path) -> Container:
     start = source.read(0, 512)
     if is_safetensors(start, source.size):
         return read_safetensors(path)
+    if start.startswith((b"PK\x03\x04", b"\x80")):
+        return read_torch_pickle(path)
     kind = recognise(start, source.size)
     raise fault(path, f"is {kind}" if kind else "is no checkpoint that is read")
 

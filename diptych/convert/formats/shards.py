@@ -111,10 +111,11 @@ def _read_index(index: Path) -> tuple[dict[str, str], int | None]:
     source = FileSource(index)
     if source.size > _LONGEST_INDEX:
         raise fault(index, f"an index of {source.size} bytes, over {_LONGEST_INDEX}")
+    text = source.read(0, source.size)
     weight_map: dict[str, str] | None = None
     total_size = None
     try:
-        reader = JsonReader(source.read(0, source.size).decode())
+        reader = JsonReader(text.decode())
         for key in reader.members():
             if key == "weight_map":
                 weight_map = {name: reader.string() for name in reader.members()}
