@@ -147,9 +147,9 @@ def _write_config(config: Config, source: Mapping[str, Any] | None) -> dict[str,
         if is_there:
             raise ValueError(f"bert has no {fault}")
     assert embedding is not None
-    settings = {"architectures": _architectures(heads), **(source or {}), "model_type": "bert"}
-    if isinstance(settings["architectures"], str):
-        settings["architectures"] = [settings["architectures"]]
+    settings: dict[str, Any] = {**(source or {}), "model_type": "bert"}
+    names = settings.get("architectures") or _architectures(heads)
+    settings["architectures"] = [names] if isinstance(names, str) else names
     wanted: dict[str, Any] = {
         "attention_probs_dropout_prob": layer.attention_dropout,
         "hidden_dropout_prob": layer.dropout,
@@ -227,21 +227,23 @@ def _sizes(
     settings: Mapping[str, Any], shapes: Mapping[str, Shape], prefix: str
 ) -> dict[str, int | None]:
     """Return the sizes that the settings lack, read from the shapes."""
-    vocab_size, hidden_size = axis_sizes(shapes, f"{prefix}{_WORDS}", 2)
-    if vocab_size is None:
-        vocab_size, hidden_size = axis_sizes(shapes, f"{_DECODER}.weight", 2)
-    positions, _ = axis_sizes(shapes, f"{prefix}embeddings.position_embeddings.weight", 2)
-    types, _ = axis_sizes(shapes, f"{prefix}embeddings.token_type_embeddings.weight", 2)
-    d_ff, _ = axis_sizes(shapes, f"{prefix}encoder.layer.0.intermediate.dense.weight", 2)
-    sizes = {
-        "vocab_size": vocab_size,
-        "hidden_size": hidden_size,
-        "max_position_embeddings": positions,
-        "type_vocab_size": types,
-        "intermediate_size": d_ff,
-        "num_hidden_layers": layer_count(shapes, f"{prefix}encoder.layer."),
+    words, embeddings = f"{prefix}{_WORDS}", f"{prefix}embeddings"
+    words = words if words in shapes else f"{_DECODER}.weight"
+    places = {
+        "vocab_size": (words, 0),
+        "hidden_size": (words, 1),
+        "max_position_embeddings": (f"{embeddings}.position_embeddings.weight", 0),
+        "type_vocab_size": (f"{embeddings}.token_type_embeddings.weight", 0),
+        "intermediate_size": (f"{prefix}encoder.layer.0.intermediate.dense.weight", 0),
     }
-    return {key: size for key, size in sizes.items() if settings[key] is None}
+    sizes = {
+        key: axis_sizes(shapes, name, 2)[axis]
+        for key, (name, axis) in places.items()
+        if settings[key] is None
+    }
+    if settings["num_hidden_layers"] is None:
+        sizes["num_hidden_layers"] = layer_count(shapes, f"{prefix}encoder.layer.")
+    return sizes
 
 
 def _classifier(

@@ -18,7 +18,7 @@ from ...spec import (
     TransformerEncoderLayerConfig,
 )
 from ..rules import Rule, rule
-from ..settings import SettingsTable, axis_sizes, check_layer_count, layer_count, require
+from ..settings import Setting, SettingsTable, axis_sizes, check_layer_count, layer_count, require
 from ..transforms import Shape
 from .family import Family, Variants
 
@@ -47,6 +47,7 @@ _RULES = {
     for component, modules in _MODULES.items()
 }
 _TABLE = "pe"
+_SIZE = Setting(int)
 
 
 def _find_variants(names: Collection[str]) -> Variants:
@@ -138,13 +139,11 @@ SEED_ENCODER = Family(
     model_types=("seed_encoder",),
     templates=(*(r.source[0] for rules in _RULES.values() for r in rules), _TABLE),
     settings=SettingsTable(
-        understood=dict.fromkeys(
-            (
-                *(field.name for field in fields(TransformerEncoderLayerConfig)),
-                "num_layers",
-                "max_seq_len",
-            )
-        ),
+        understood={
+            **dict.fromkeys(("d_model", "num_heads", "d_ff", "num_layers", "max_seq_len"), _SIZE),
+            **dict.fromkeys(("dropout", "attention_dropout", "eps"), Setting((int, float))),
+            **dict.fromkeys(("activation", "norm_placement"), Setting(str)),
+        },
         bookkeeping=frozenset({"model_type"}),
     ),
     find_variants=_find_variants,
