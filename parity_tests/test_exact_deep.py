@@ -8,25 +8,16 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from flax import nnx
 
-import jax_impl
-import torch_impl
 from diptych.spec import EncoderConfig, TransformerEncoderLayerConfig
 from jax_impl.functional import scaled_dot_product_attention as attend_jax
 from parity_tests import plain
 from parity_tests.attention_cases import attention_call, attention_case
-from parity_tests.component_cases import (
-    ComponentCase,
-    component_call,
-    random_tensors,
-    to_canonical,
-    to_flax,
-)
+from parity_tests.component_cases import ComponentCase, random_tensors
+from parity_tests.component_runs import run_component_jax, run_component_torch
 from parity_tests.harness import (
     Arrays,
     Call,
-    Run,
     compare_runs,
     cotangents_of,
     judge_exact,
@@ -99,21 +90,11 @@ def test_deep_encoder(tally, norm_placement):
     cotangents = cotangents_of({"[output]": x["x"]})
     noise = noise_of(plain_call, x | tensors, cotangents)
 
-    module = torch_impl.Encoder.from_config(config).eval()
-    call = component_call(torch_impl.functional_call, module, to_torch, case)
-    in_torch = run_torch(call, x | tensors, cotangents)
-
-    flax_tensors = to_flax(config, tensors)
-    module = jax_impl.Encoder.from_config(config, rngs=nnx.Rngs(0)).eval()
-    call = component_call(jax_impl.functional_call, module, to_jax, case)
-    run = run_jax(call, x | flax_tensors, cotangents)
-    own = {name: run.gradients.pop(name) for name in flax_tensors}
-    in_jax = Run(run.outputs, run.gradients | to_canonical(config, own))
+    in_torch = run_component_torch(case, tensors, cotangents)
+    in_jax = run_component_jax(case, tensors, cotangents)
     judge_exact(tally, f"6 layers, {norm_placement}-norm", in_torch, in_jax, noise=noise)
 
     worse = dataclasses.replace(config, layer=dataclasses.replace(layer, eps=1.0001e-5))
-    module = torch_impl.Encoder.from_config(worse).eval()
-    call = component_call(torch_impl.functional_call, module, to_torch, case)
-    mutant = run_torch(call, x | tensors, cotangents)
+    mutant = run_component_torch(dataclasses.replace(case, config=worse), tensors, cotangents)
     rows = compare_runs("mutant", mutant, in_jax, noise=noise, float32_bits=False)
     assert [row.ok for row in rows.outputs if row.name == "mutant: [output]"] == [False]

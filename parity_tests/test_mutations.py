@@ -5,18 +5,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-import torch
 
-import torch_impl
 from parity_tests import oracle, oracle_components
 from parity_tests.attention_cases import attention_call, attention_case
-from parity_tests.component_cases import (
-    CASES,
-    component_call,
-    floating,
-    outputs_of,
-    random_tensors,
-)
+from parity_tests.component_cases import CASES, random_tensors
+from parity_tests.component_runs import outputs_of, run_component_torch
 from parity_tests.harness import Arrays, Run, compare_runs, cotangents_of, run_torch, to_torch
 from parity_tests.sizes import GROUPED_K, GROUPED_N, LENGTHS, D, F, H, N
 from torch_impl.functional import scaled_dot_product_attention
@@ -213,11 +206,7 @@ def component_outputs(name: str, changes: dict, mutate: Callable) -> tuple[Run, 
     )
     mutate(tensors)
     config = type(case.config).from_dict(dataclasses.asdict(case.config) | changes)
-    module = getattr(torch_impl, config.component).from_config(config).eval()
-    call = component_call(torch_impl.functional_call, module, to_torch, case)
-    with torch.no_grad():
-        outputs = call(to_torch(floating(case.arguments) | tensors))
-    found = {output: tensor.numpy() for output, tensor in outputs.items()}
+    found = run_component_torch(dataclasses.replace(case, config=config), tensors, {}).outputs
     return Run(found, {}), Run({output: truth[output] for output in found}, {})
 
 

@@ -24,7 +24,7 @@ from diptych.spec import (
     TransformerEncoderLayerConfig,
 )
 from parity_tests import seed_code
-from parity_tests.component_cases import outputs_of, to_flax
+from parity_tests.component_runs import jax_module, outputs_of, torch_module
 from parity_tests.harness import Arrays, Run, judge_exact, to_jax, to_torch
 
 PANELS = {
@@ -95,12 +95,7 @@ def seed_tensors(config: Config, module: torch.nn.Module) -> Arrays:
 
 def panel_modules(config: Config, tensors: Arrays) -> tuple[torch.nn.Module, nnx.Module]:
     """Return both panels' modules with the same parameters."""
-    in_torch = getattr(torch_impl, config.component).from_config(config).eval()
-    torch_impl.load_state(in_torch, tensors)
-    rngs = {"rngs": nnx.Rngs(0)} if config.leaves() else {}
-    in_jax = getattr(jax_impl, config.component).from_config(config, **rngs).eval()
-    jax_impl.load_state(in_jax, to_flax(config, tensors))
-    return in_torch, in_jax
+    return torch_module(config, tensors), jax_module(config, tensors)
 
 
 def numpy_outputs(output: Any) -> Arrays:

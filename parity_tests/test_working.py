@@ -4,6 +4,7 @@ The reference is the float64 oracle on the same inputs after their rounding. Exa
 the exact tier; this one proves the handling of dtypes.
 """
 
+import dataclasses
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -12,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from flax import nnx
 
 import jax_impl
 import torch_impl
@@ -20,15 +20,8 @@ from diptych.parity.compare import compare_gain, compare_working
 from diptych.parity.ulp import unit_roundoff
 from parity_tests import oracle, oracle_components, plain
 from parity_tests.attention_cases import AttentionCase, attention_call, attention_case
-from parity_tests.component_cases import (
-    CASES,
-    ComponentCase,
-    component_call,
-    floating,
-    random_tensors,
-    to_canonical,
-    to_flax,
-)
+from parity_tests.component_cases import CASES, ComponentCase, random_tensors
+from parity_tests.component_runs import run_component_jax, run_component_torch
 from parity_tests.harness import (
     DTYPES,
     Arrays,
@@ -160,29 +153,22 @@ def test_component(panel, name, dtype):
     _, xp, run, to_panel = PANELS[panel]
     case = CASES[name]
     config = case.config
-    inputs, wide = rounded(floating(case.arguments) | random_tensors(config), dtype)
-    module = getattr(torch_impl, config.component).from_config(config).eval()
-    call = component_call(torch_impl.functional_call, module, to_torch, case)
-    outputs = {key: tensor.detach().numpy() for key, tensor in call(to_torch(wide)).items()}
+    tensors, wide_tensors = rounded(random_tensors(config), dtype)
+    arguments, wide_arguments = rounded(case.arguments, dtype)
+    wide_case = dataclasses.replace(case, arguments=wide_arguments)
+    case = dataclasses.replace(case, arguments=arguments)
+    outputs = run_component_torch(wide_case, wide_tensors, {}).outputs
     cotangents, wide_cotangents = rounded(cotangents_of(outputs), dtype)
-    truth = run_torch(call, wide, wide_cotangents)
-
-    yardstick = run(plain_component(xp, config, case, to_panel), inputs, cotangents)
-    if panel == "jax":
-        module = jax_module(case.config)
-        call = component_call(jax_impl.functional_call, module, to_panel, case)
-        arguments = {key: inputs[key] for key in case.arguments}
-        own = to_flax(config, {key: inputs[key] for key in config.leaves()})
-        found = run(call, arguments | own, cotangents)
-        gradients = to_canonical(config, {key: found.gradients.pop(key) for key in own})
-        found = Run(found.outputs, found.gradients | gradients)
-    else:
-        found = run(call, inputs, cotangents)
-    judge(name, found, truth, yardstick)
+    truth = run_component_torch(wide_case, wide_tensors, wide_cotangents)
+    plain_call = plain_component(xp, config, case, to_panel)
+    yardstick = run(plain_call, arguments | tensors, cotangents)
+    judge(name, run_component(panel, case, tensors, cotangents), truth, yardstick)
 
 
-def jax_module(config: Any) -> nnx.Module:
-    return getattr(jax_impl, config.component).from_config(config, rngs=nnx.Rngs(0)).eval()
+def run_component(panel: str, case: ComponentCase, tensors: Arrays, cotangents: Arrays) -> Run:
+    if panel == "torch":
+        return run_component_torch(case, tensors, cotangents)
+    return run_component_jax(case, tensors, cotangents, x64=False)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -193,7 +179,7 @@ def test_attention_has_no_gain(panel, dtype):
     inputs, wide = rounded(random_arrays(0, shapes), dtype)
     result = oracle.attention(**wide)
     call = attention_call(impl.functional.scaled_dot_product_attention, to_panel, {})
-    outputs = run(call, inputs, {"output": np.ones_like(inputs["value"][:, :, :11])}).outputs
+    outputs = run(call, inputs, {}).outputs
     for name, truth in {"output": result.output, "weights": result.weights}.items():
         row = compare_gain(list(outputs[name]), list(truth), name=name)
         assert row.ok, str(row)
@@ -202,18 +188,10 @@ def test_attention_has_no_gain(panel, dtype):
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("panel", PANELS)
 def test_a_layer_has_no_gain(panel, dtype):
-    impl, _, run, to_panel = PANELS[panel]
     config = CASES["TransformerEncoderLayer"].config
     tensors, wide_tensors = rounded(random_tensors(config), dtype)
     x, wide = rounded(random_arrays(0, {"x": (64, 11, config.d_model)}), dtype)
     truth = oracle_components.component(config, wide_tensors, wide["x"])
-    module = (
-        jax_module(config)
-        if panel == "jax"
-        else impl.TransformerEncoderLayer.from_config(config).eval()
-    )
-    own = to_flax(config, tensors) if panel == "jax" else tensors
-    call = component_call(impl.functional_call, module, to_panel, ComponentCase(config, x))
-    output = run(call, x | own, {"output": x["x"]}).outputs["output"]
-    row = compare_gain(list(output), list(truth))
+    run = run_component(panel, ComponentCase(config, x), tensors, {})
+    row = compare_gain(list(run.outputs["output"]), list(truth))
     assert row.ok, str(row)
