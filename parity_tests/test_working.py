@@ -40,7 +40,17 @@ PANELS: dict[str, tuple[Any, ModuleType, Callable, Callable]] = {
     "torch": (torch_impl, torch, run_torch, to_torch),
     "jax": (jax_impl, jnp, lambda *arguments: run_jax(*arguments, x64=False), to_jax),
 }
-ATTENTION = ("plain", "mask", "key mask", "bias", "causal offset", "softcap", "grouped", "no heads")
+ATTENTION = (
+    "plain",
+    "key mask",
+    "bias",
+    "softcap",
+    "grouped",
+    *(
+        pytest.param(variant, marks=pytest.mark.slow)
+        for variant in ("mask", "causal offset", "no heads")
+    ),
+)
 
 
 def rounded(arrays: Arrays, dtype: str) -> tuple[Arrays, Arrays]:
