@@ -12,7 +12,12 @@ from flax import nnx
 
 import jax_impl
 import torch_impl
-from diptych.spec import CheckpointError, FeedForwardConfig
+from diptych.spec import (
+    CheckpointError,
+    FeedForwardConfig,
+    PositionalEncodingConfig,
+    SinusoidTable,
+)
 from parity_tests.components import (
     EXAMPLES,
     IDS,
@@ -267,3 +272,14 @@ def test_folders_are_not_replaced_unasked(panel: str, tmp_path: Any) -> None:
     PANELS[panel].save_model(module, tmp_path / "m", overwrite=True)
     with pytest.raises(CheckpointError, match="absent"):
         PANELS[panel].load_model(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_unused_buffers_are_named(panel: str, tmp_path: Any) -> None:
+    """The first seed's table travels with its weights; ours is computed."""
+    table = SinusoidTable(11, 6).values.astype(np.float32)[None]
+    torch.save({"pe": torch.from_numpy(table)}, tmp_path / "seed.pt")
+    with pytest.warns(UserWarning, match=r"seed.pt: unused buffers: pe$") as caught:
+        module = PANELS[panel].load_model(tmp_path / "seed.pt")
+    assert caught[0].filename == __file__
+    assert module.config == PositionalEncodingConfig(d_model=6, max_seq_len=11)
