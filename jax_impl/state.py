@@ -5,7 +5,7 @@ The names are the attribute paths, for example ``layers.0.attention.q_proj.bias`
 
 import warnings
 from collections.abc import Mapping
-from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -75,7 +75,7 @@ def functional_call(
     return nnx.merge(graphdef, _state(module, params), others)(*args, **kwargs)
 
 
-def load_model(path: str | PathLike[str], *, dtype: str | None = None) -> Module:
+def load_model(path: str | Path, *, dtype: str | None = None) -> Module:
     """Build the module of a checkpoint and load its parameters.
 
     Args:
@@ -94,15 +94,17 @@ def load_model(path: str | PathLike[str], *, dtype: str | None = None) -> Module
 
     loaded = read_model(path, layout="flax", dtype=dtype)
     component = getattr(jax_impl, loaded.component)
-    rngs = {"rngs": nnx.Rngs(0)} if loaded.config.leaves() else {}
-    module = nnx.eval_shape(lambda: component.from_config(loaded.config, **rngs))
+    has_parameters = bool(loaded.config.leaves())
+    module = nnx.eval_shape(
+        lambda: component.from_config(loaded.config, rngs=nnx.Rngs(0) if has_parameters else None)
+    )
     load_state(module, loaded.tensors)
     if loaded.unused:
         warnings.warn(f"{path}: unused buffers: {', '.join(loaded.unused)}", stacklevel=2)
     return module.eval()
 
 
-def save_model(module: Module, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+def save_model(module: Module, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a module into a folder that ``load_model`` of either panel reads.
 
     Args:

@@ -5,7 +5,7 @@ The names are the attribute paths, for example ``layers.0.attention.q_proj.bias`
 
 import warnings
 from collections.abc import Mapping
-from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -79,7 +79,7 @@ def functional_call(
     return torch.func.functional_call(module, tensors, args, kwargs)
 
 
-def load_model(path: str | PathLike[str], *, dtype: str | None = None) -> Module:
+def load_model(path: str | Path, *, dtype: str | None = None) -> Module:
     """Build the module of a checkpoint and load its parameters.
 
     Args:
@@ -107,7 +107,7 @@ def load_model(path: str | PathLike[str], *, dtype: str | None = None) -> Module
     return module.eval()
 
 
-def save_model(module: Module, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+def save_model(module: Module, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a module into a folder that ``load_model`` of either panel reads.
 
     Args:
