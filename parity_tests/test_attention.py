@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from parity_tests.panels import JAX, TORCH, both_panels
+from parity_tests.panels import JAX, TORCH, both_panels, softmax
 
 B, N, T, S, H = 2, 3, 3, 5, 4
 
@@ -27,11 +27,6 @@ def random_qkv(seed=0, heads=N, kv_heads=N):
         random.normal(size=(B, kv_heads, S, H)),
         random.normal(size=(B, kv_heads, S, 2)),
     )
-
-
-def softmax(scores):
-    powers = np.exp(scores - scores.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True)
 
 
 # fmt: off

@@ -92,7 +92,7 @@ def test_autocast_does_not_reach_inside():
 
 def test_autocast_of_a_module_narrows_its_projections_only():
     torch.manual_seed(0)
-    module = TORCH.attention.MultiHeadAttention(8, 2)
+    module = TORCH.build("MultiHeadAttention", 8, 2).float()
     x = torch.randn(2, 3, 8)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         output, weights = module(x, x, x)

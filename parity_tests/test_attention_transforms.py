@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from jax_impl.functional import scaled_dot_product_attention as attend_jax
-from parity_tests.panels import JAX, TORCH, both_panels, to_numpy
+from parity_tests.panels import JAX, TORCH, assert_close, both_panels, to_numpy
 from torch_impl.functional import scaled_dot_product_attention as attend_torch
 
 B, N, K, T, S, H = 2, 4, 2, 3, 5, 2
@@ -36,12 +36,6 @@ def _wide():
         yield
 
 
-def assert_close(ours, theirs):
-    for a, b in zip(to_numpy(ours), to_numpy(theirs), strict=True):
-        assert a.dtype == b.dtype
-        assert np.allclose(a, b, rtol=0, atol=1e-14)
-
-
 @both_panels
 @pytest.mark.parametrize("options", [{}, {"is_causal": True}, ARRAYS | STATIC], ids=len)
 def test_compiled(panel, options):
@@ -56,12 +50,9 @@ def test_compiled(panel, options):
 @both_panels
 def test_compiled_module_with_dropout(panel):
     """A training call draws inside the compiled function."""
-    if panel is TORCH:
-        torch.manual_seed(0)
-        module, drawn = panel.attention.ScaledDotProductAttention(H, attention_dropout=0.5), {}
-    else:
-        module = panel.attention.ScaledDotProductAttention(H, attention_dropout=0.5)
-        drawn = {"rng_key": jax.random.key(0)}
+    torch.manual_seed(0)
+    module = panel.build("ScaledDotProductAttention", H, attention_dropout=0.5)
+    drawn = {} if panel is TORCH else {"rng_key": jax.random.key(0)}
     compiled = panel.compile(lambda *args, **options: module(*args, **options))
     output, weights = to_numpy(compiled(*panel.array(QKV), **drawn))
     whole_output, whole_weights = panel.attend(*QKV)
