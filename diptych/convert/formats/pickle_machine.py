@@ -66,6 +66,13 @@ class PickleMachine:
         self._stack: list = []
         self._marks: list[int] = []
         self._memo: dict[int, object] = {}
+        try:
+            self._walk(stream)
+        except ValueError as error:
+            raise ValueError(f"its pickle: {error}") from error
+        return self._stack[0]
+
+    def _walk(self, stream: PickleStream) -> None:
         instructions = pickletools.genops(stream)  # type: ignore[arg-type]
         for count, (opcode, argument, _) in enumerate(instructions, start=1):
             if count > self._most_steps:
@@ -76,7 +83,6 @@ class PickleMachine:
             step(self, argument)
         if len(self._stack) != 1 or self._marks:
             raise ValueError("things are left over at its end")
-        return self._stack[0]
 
     def _push(self, value: object) -> None:
         self._stack.append(value)
