@@ -207,7 +207,7 @@ def test_a_head_without_its_mask_needs_the_length(tmp_path):
 
 def test_a_gap_between_layers_is_refused(tmp_path):
     tensors = {n.replace("layers.2.", "layers.999999999."): x for n, x in state(Stack).items()}
-    with pytest.raises(CheckpointError, match="layers.999999999: there are only 3 layers"):
+    with pytest.raises(CheckpointError, match=r"layers\.999999999: there are only 3 layers"):
         open_checkpoint(write_checkpoint(tmp_path, tensors), settings=HEADS)
 
 
