@@ -14,7 +14,8 @@ from diptych.convert.rules import (
     rule,
 )
 from diptych.convert.templates import TemplateIndex, match_template
-from diptych.convert.transforms import Chain, Split, Tie, Transpose
+from diptych.convert.tie import Tie
+from diptych.convert.transforms import Chain, Split, Transpose
 from diptych.spec import CheckpointError
 
 FUSED = (

@@ -6,19 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from diptych.convert.bits import TensorSpec, bit_view
+from diptych.convert.tie import Copy, Tie
 from diptych.convert.transforms import (
     Chain,
-    Copy,
     Join,
     Keep,
     Permute,
     Split,
     Stack,
-    TensorSpec,
-    Tie,
     Transpose,
     Unstack,
-    bit_view,
 )
 
 DTYPES = [

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .converter import convert_checkpoint as convert_checkpoint
     from .diff import Diff as Diff
     from .diff import diff_checkpoints as diff_checkpoints
+    from .diff import open_pair as open_pair
     from .families import FAMILIES as FAMILIES
     from .families import Family as Family
     from .inspection import Inspection as Inspection
@@ -43,6 +44,7 @@ _MODULES = {
     "inverse": "rules",
     "layout_rules": "layouts",
     "open_checkpoint": "checkpoint",
+    "open_pair": "diff",
     "read_model": "models",
     "rule": "rules",
     "verify_manifest": "manifest",

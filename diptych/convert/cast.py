@@ -8,7 +8,7 @@ import numpy as np
 
 from .dtypes import numpy_dtype
 
-CAST_DTYPES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
+CAST_DTYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 """What ``--dtype`` takes, with the code of each."""
 
 CASTABLE = ("F64", "F32", "F16", "BF16")

@@ -1,9 +1,9 @@
 """A checkpoint resolved: container, layout, family, config, and every tensor accounted for."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ..spec import Config
 from ..spec.errors import CheckpointError
@@ -12,7 +12,7 @@ from .families import Family, Recreated, Variants
 from .foreign import read_foreign
 from .formats import Container, find_container
 from .layouts import BUFFER_PREFIX
-from .leaf import LeafTensor
+from .leaf import LeafTensor, cast_leaf
 from .manifest import MANIFEST, read_manifest
 from .native import is_native, read_native
 from .settings import read_json
@@ -35,6 +35,7 @@ class Checkpoint:
         ignored: Settings that were accepted unread, with their values.
         source_config: The foreign configuration, as it was read.
         companions: Files that travel along, by their path in the folder.
+        dtype: Code that floating parameters were cast to when it was written, None without a cast.
         notes: Lines for the user.
     """
 
@@ -50,6 +51,7 @@ class Checkpoint:
     ignored: Mapping[str, Any] = field(default_factory=dict)
     source_config: Mapping[str, Any] | None = None
     companions: Mapping[str, Path] = field(default_factory=dict)
+    dtype: str | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -62,6 +64,11 @@ class Checkpoint:
         """Return leaves and buffers by the names that they have in the layout "torch"."""
         buffers = {f"{BUFFER_PREFIX}{name}": buffer for name, buffer in self.buffers.items()}
         return {**self.leaves, **buffers}
+
+    def cast(self, code: str) -> Self:
+        """Return the checkpoint with its floating parameters cast when they are read."""
+        leaves = {name: cast_leaf(leaf, code) for name, leaf in self.leaves.items()}
+        return replace(self, leaves=leaves)
 
 
 def open_checkpoint(
@@ -108,7 +115,8 @@ def open_checkpoint(
             container, given, where, family=family, settings=settings or {}, ignored=ignore_settings
         )
     parts.setdefault("container", container)
-    return Checkpoint(path=path, companions=companions, **parts)
+    dtype = manifest.get("dtype") if manifest else None
+    return Checkpoint(path=path, companions=companions, dtype=dtype, **parts)
 
 
 def _configuration(

@@ -65,6 +65,28 @@ class Report:
         """Return the report as JSON values."""
         return asdict(self)
 
+    def __str__(self) -> str:
+        lines = [
+            f"{'would write' if self.dry_run else 'wrote'} {self.destination}: {self.component}, "
+            f"{self.layouts[0]} {self.containers[0]} -> {self.layouts[1]} {self.containers[1]}",
+            f"{self.read} tensors read, {self.written} written, {self.nbytes / 1e6:.1f} MB",
+        ]
+        if self.dtype is not None:
+            lines.append(
+                f"cast to {self.dtype}: {self.cast.values} values, {self.cast.changed} changed, "
+                f"{self.cast.became_inf} became inf, {self.cast.became_zero} became 0"
+            )
+        for title, names in (
+            ("left out, recreated on the way back", self.recreated),
+            ("travels beside the parameters", self.buffers),
+            ("spellings found", self.variants),
+            ("settings ignored", tuple(self.ignored_settings)),
+            ("copied along", self.companions),
+        ):
+            if names:
+                lines.append(f"{title}: {', '.join(names)}")
+        return "\n".join([*lines, *self.notes])
+
 
 def convert_checkpoint(
     src: str | Path,
@@ -91,7 +113,7 @@ def convert_checkpoint(
         to: "hf" (a family's own names), "torch" (torch_impl) or "flax" (jax_impl).
         family: The family, where neither config nor names tell.
         format: "safetensors" or "pt".
-        dtype: "float32", "float16" or "bfloat16", for floating parameters.
+        dtype: "float64", "float32", "float16" or "bfloat16", for floating parameters.
         max_shard_size: The most bytes of tensors in a file, such as ``5_000_000_000`` or "5GB".
         config: A config.json, or its content, used in place of the folder's own.
         settings: Single settings that complete or replace those of the configuration.

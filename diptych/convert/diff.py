@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..spec.checks import Shape
 from ..spec.errors import CheckpointError
+from .bits import bit_view
 from .checkpoint import Checkpoint, open_checkpoint
 from .leaf import FLOATING, LeafTensor
-from .transforms import Shape, bit_view
 
 _CHUNK = 1 << 20
 
@@ -39,6 +40,16 @@ class TensorDiff:
     first: Shape | None = None
     values: tuple[str, str] | None = None
     max_ulp: int | None = None
+
+    def __str__(self) -> str:
+        if self.first is None or self.values is None:
+            (dtype_a, dtype_b), (shape_a, shape_b) = self.dtypes, self.shapes
+            return f"{self.name}: {dtype_a} {shape_a} != {dtype_b} {shape_b}"
+        ulp = "" if self.max_ulp is None else f", at most {self.max_ulp} ulp"
+        return (
+            f"{self.name}: {self.elements} elements differ{ulp}, "
+            f"first {list(self.first)}: {self.values[0]} != {self.values[1]}"
+        )
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,18 @@ class Diff:
         """Return the comparison as JSON values."""
         return {**asdict(self), "identical": self.identical}
 
+    def __str__(self) -> str:
+        lines = [f"{name}: only in {self.a}" for name in self.only_in_a]
+        lines += [f"{name}: only in {self.b}" for name in self.only_in_b]
+        lines += [str(found) for found in self.different]
+        lines += [f"setting {setting}" for setting in self.settings]
+        if self.recreatable:
+            lines.append(f"recreatable, stored on one side only: {', '.join(self.recreatable)}")
+        total = self.equal + len(self.different)
+        bits = sum(found.bits or 0 for found in self.different)
+        lines.append(f"{self.equal} of {total} tensors identical, {bits} bits differ")
+        return "\n".join(lines)
+
 
 def diff_checkpoints(a: str | Path | Checkpoint, b: str | Path | Checkpoint) -> Diff:
     """Return how two checkpoints differ, whatever their layouts and containers.
@@ -84,7 +107,7 @@ def diff_checkpoints(a: str | Path | Checkpoint, b: str | Path | Checkpoint) -> 
     Raises:
         CheckpointError: If one of them cannot be read.
     """
-    first, second = _open_both(a, b)
+    first, second = open_pair(a, b)
     left, right = first.tensors, second.tensors
     compared = [_diff(name, left[name], right[name]) for name in left if name in right]
     different = tuple(found for found in compared if found is not None)
@@ -100,9 +123,14 @@ def diff_checkpoints(a: str | Path | Checkpoint, b: str | Path | Checkpoint) -> 
     )
 
 
-def _open_both(
+def open_pair(
     a: str | Path | Checkpoint, b: str | Path | Checkpoint
 ) -> tuple[Checkpoint, Checkpoint]:
+    """Return two checkpoints opened; where one lacks settings, the other's are taken.
+
+    Raises:
+        CheckpointError: If one of them cannot be read.
+    """
     first = _open(a)
     second = _open(b)
     if isinstance(first, CheckpointError) and isinstance(second, Checkpoint):

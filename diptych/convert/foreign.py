@@ -5,12 +5,12 @@ from typing import Any
 
 from ..spec.checks import nearest
 from ..spec.errors import CheckpointError
+from .bits import same_bytes
 from .dtypes import numpy_dtype
 from .families import FAMILIES, Family, Recreated, named_family, recreate
 from .formats import Container, Tensor, fault
 from .leaf import LeafTensor, read_leaves, stored_leaf
 from .rules import MAX_SUGGESTIONS, name_faults, raise_faults
-from .transforms import same_bytes
 
 WRAPPERS = ("module", "_orig_mod")
 """What data-parallel training and compilation put into names, at any depth."""

@@ -66,6 +66,31 @@ class Inspection:
         """Return the inspection as JSON values."""
         return asdict(self)
 
+    def __str__(self) -> str:
+        width = max((len(tensor.name) for tensor in self.tensors), default=0)
+        lines = [
+            f"{t.name:<{width}}  {t.dtype:<5} {'x'.join(map(str, t.shape)) or 'scalar'}"
+            for t in self.tensors
+        ]
+        lines.append(f"{len(self.tensors)} tensors, {self.nbytes / 1e6:.1f} MB, {self.container}")
+        for path, count in self.tree.items():
+            lines.append(f"dictionary {path or '(top)'}: {count} tensors")
+        if self.layout is not None:
+            of_family = f", family {self.family}" if self.family else ""
+            lines.append(f"{self.component} in layout {self.layout}{of_family}")
+        for name, value in (self.config or {}).items():
+            lines.append(f"  {name}: {value}")
+        for title, names in (
+            ("travels beside the parameters", self.buffers),
+            ("recreatable", self.recreated),
+            ("spellings found", self.variants),
+            ("companions", self.companions),
+        ):
+            if names:
+                lines.append(f"{title}: {', '.join(names)}")
+        lines += [f"not understood: {fault}" for fault in self.faults]
+        return "\n".join([*lines, *self.notes])
+
 
 def inspect_checkpoint(
     src: str | Path,

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..spec import Leaves
+from ..spec.checks import Shape
+from .bits import TensorSpec
+from .cast import cast_values, target_code
 from .formats import Tensor, fault
 from .rules import Rule, Step, assign_rules, inverse
-from .transforms import Shape, TensorSpec
 
 FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ")
 
@@ -81,6 +83,12 @@ def source_names(rules: Sequence[Rule], leaves: Leaves) -> dict[str, tuple[str, 
 def stored_leaf(tensor: Tensor) -> LeafTensor:
     """Return a stored tensor as it is."""
     return LeafTensor(tensor.dtype, tensor.shape, tensor.read)
+
+
+def cast_leaf(leaf: LeafTensor, code: str) -> LeafTensor:
+    """Return a tensor that is cast when it is read, if its dtype is one that a cast takes."""
+    target = target_code(leaf.dtype, code)
+    return LeafTensor(target, leaf.shape, lambda: cast_values(leaf.read(), target)[0])
 
 
 def _reader(tensors: Mapping[str, Tensor], step: Step, place: int) -> Callable[[], np.ndarray]:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from ..spec.checks import Shape
 from ..spec.errors import CheckpointError
 from .formats import find_container, printable
 from .settings import read_json
-from .transforms import Shape
 
 MANIFEST = "diptych.json"
 VERSION = 1
@@ -67,13 +67,14 @@ def verify_manifest(path: str | Path) -> list[str]:
     All bytes are read: those of the manifest, of every file that it lists, and of every tensor.
     """
     folder = Path(path)
+    faults: list[str] = []
     try:
         body = read_manifest(folder)
-        files: Mapping[str, str] = body["files"]
-        faults = list(_file_faults(folder, files))
-        return faults + list(_tensor_faults(folder, body["tensors"]))
+        faults.extend(_file_faults(folder, body["files"]))
+        faults.extend(_tensor_faults(folder, body["tensors"]))
     except CheckpointError as error:
-        return list(error.faults)
+        faults.extend(error.faults)
+    return faults
 
 
 def written_digests(folder: Path) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
@@ -109,7 +110,9 @@ def tensor_entry(name: str, dtype: str, shape: Shape, values: np.ndarray) -> dic
 def _file_faults(folder: Path, files: Mapping[str, str]) -> Iterable[str]:
     for name, digest in files.items():
         path = folder / name
-        if not path.is_file():
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            yield f"{folder / MANIFEST}: {printable(name)}: leads out of its folder"
+        elif not path.is_file():
             yield f"{path}: missing"
         elif file_digest(path) != digest:
             yield f"{path}: its bytes are not those that were written"

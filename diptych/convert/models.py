@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from ..spec import Config
-from ..spec.checks import check_names_and_shapes
+from ..spec.checks import Shape, check_names_and_shapes
+from .bits import TensorSpec
 from .cast import cast_code
-from .checkpoint import open_checkpoint
+from .checkpoint import Checkpoint, open_checkpoint
 from .dtypes import code_of
 from .layouts import BUFFER_PREFIX, layout_rules
 from .leaf import LeafTensor
@@ -17,7 +18,6 @@ from .manifest import VERSION
 from .plan import FILE_NAMES, Plan, make_plan, native_files, plan_steps
 from .rules import assign_rules, rule
 from .run import run_steps, write_plan
-from .transforms import Shape, TensorSpec
 
 
 @dataclass(frozen=True)
@@ -37,18 +37,20 @@ class LoadedModel:
     unused: tuple[str, ...]
 
 
-def read_model(path: str | Path, *, layout: str, dtype: str | None = None) -> LoadedModel:
+def read_model(
+    path: str | Path | Checkpoint, *, layout: str, dtype: str | None = None
+) -> LoadedModel:
     """Return a checkpoint of any layout in a panel's layout.
 
     Args:
-        path: A folder or file.
+        path: A folder or file, or what ``open_checkpoint`` made of one.
         layout: "torch" or "flax".
-        dtype: "float32", "float16" or "bfloat16", for floating parameters.
+        dtype: "float64", "float32", "float16" or "bfloat16", for floating parameters.
 
     Raises:
         CheckpointError: If the checkpoint is damaged, ambiguous, or not wholly understood.
     """
-    checkpoint = open_checkpoint(path)
+    checkpoint = path if isinstance(path, Checkpoint) else open_checkpoint(path)
     tensors = run_steps(make_plan(checkpoint, to=layout, dtype=cast_code(dtype)))
     parameters = {n: values for n, values in tensors.items() if not n.startswith(BUFFER_PREFIX)}
     unused = tuple(checkpoint.buffers)

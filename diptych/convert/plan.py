@@ -10,6 +10,7 @@ import numpy as np
 
 from ..spec import Config
 from ..spec.errors import CheckpointError
+from .bits import TensorSpec
 from .cast import CAST_DTYPES, target_code
 from .checkpoint import Checkpoint
 from .dtypes import item_size, numpy_dtype
@@ -19,7 +20,6 @@ from .layouts import BUFFER_PREFIX, layout_rules
 from .leaf import LeafTensor
 from .manifest import VERSION
 from .rules import Rule, Step, assign_rules, inverse, raise_faults, rule
-from .transforms import TensorSpec
 
 FILE_NAMES = {
     ("safetensors", "hf"): "model.safetensors",

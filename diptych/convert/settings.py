@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..spec.checks import nearest
+from ..spec.checks import Shape, nearest
 from ..spec.errors import CheckpointError
-from .transforms import Shape
 
 
 class Setting(NamedTuple):

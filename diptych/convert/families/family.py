@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...spec import Config
+from ...spec.checks import Shape
 from ..rules import Rule
 from ..settings import SettingsTable
 from ..templates import TemplateIndex, match_template
-from ..transforms import Shape
 
 Variants = tuple[str, ...]
 

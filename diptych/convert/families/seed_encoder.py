@@ -17,9 +17,9 @@ from ...spec import (
     PositionalEncodingConfig,
     TransformerEncoderLayerConfig,
 )
+from ...spec.checks import Shape
 from ..rules import Rule, rule
 from ..settings import Setting, SettingsTable, axis_sizes, check_layer_count, layer_count, require
-from ..transforms import Shape
 from .family import Family, Variants
 
 _ATTENTION = {"W_q": "q_proj", "W_k": "k_proj", "W_v": "v_proj", "W_o": "out_proj"}

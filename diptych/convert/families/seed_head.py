@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ...spec import Config, HeadAttentionConfig
+from ...spec.checks import Shape
 from ..rules import Rule, rule
 from ..settings import Setting, SettingsTable, axis_sizes, require
-from ..transforms import Shape
 from .family import Family, Recreated, Variants
 
 _MASK = "_tril_mask"

@@ -19,6 +19,7 @@ from .shards import INDEX_SUFFIX, read_sharded, write_sharded
 from .source import FileSource
 from .tensor import Tensor
 from .torch_pickle import read_torch_pickle
+from .torch_pickle_writer import write_torch_pickle
 
 _FORMATS = (
     Format(
@@ -87,7 +88,21 @@ def _write_safetensors(
     return write_sharded(folder, file_name, plan, arrays, max_shard_size, write_file)
 
 
-WRITERS: Mapping[str, Writer] = MappingProxyType({"safetensors": _write_safetensors})
+def _write_torch_pickle(
+    folder: Path,
+    plan: Sequence[Planned],
+    arrays: Iterable[tuple[str, np.ndarray]],
+    *,
+    file_name: str,
+    max_shard_size: int | None = None,
+    metadata: Mapping[str, str],
+) -> tuple[str, ...]:
+    return write_sharded(folder, file_name, plan, arrays, max_shard_size, write_torch_pickle)
+
+
+WRITERS: Mapping[str, Writer] = MappingProxyType(
+    {"safetensors": _write_safetensors, "pt": _write_torch_pickle}
+)
 """The writer of each kind of container."""
 
 

@@ -12,9 +12,11 @@ from .pickle_values import Dictionary, Opaque, Storage
 from .source import FileSource, Source
 
 _MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
+_PICKLED_MAGIC_NUMBER = b"\x8a\x0a" + _MAGIC_NUMBER.to_bytes(10, "little") + b"."
 _VERSION = 1001
-_MOST_STEPS = 1_000_000
-_BYTES_PER_STEP = 64
+_MOST_STEPS = 600_000
+_MOST_VISITS = 250_000
+_BYTES_PER_STEP = 1024
 
 
 def read_legacy(source: FileSource) -> dict[str, Branch]:
@@ -23,7 +25,6 @@ def read_legacy(source: FileSource) -> dict[str, Branch]:
     Raises:
         ValueError: The file is damaged or another pickle.
     """
-    # A tensor takes some forty instructions; a file is never smaller than what it holds.
     most_steps = _MOST_STEPS + source.size // _BYTES_PER_STEP
     storages: dict[str, Storage] = {}
 
@@ -38,10 +39,12 @@ def read_legacy(source: FileSource) -> dict[str, Branch]:
             return storage
         raise ValueError(f"storage {storage.key!r} with two sizes or dtypes")
 
+    if _PICKLED_MAGIC_NUMBER not in source.read(0, 32):
+        raise ValueError("is a pickle that torch.save did not write: its objects are not built")
     with source.opened() as file:
         stream = PickleStream(source, file, 0, source.size)
         if PickleMachine(8, find_storage).run(stream) != _MAGIC_NUMBER:
-            raise ValueError("is a pickle that torch.save did not write: its objects are not built")
+            raise ValueError("is a torch file without its magic number")
         if PickleMachine(8, find_storage).run(stream) != _VERSION:
             raise ValueError("is a torch file of an unknown version")
         machine_facts = PickleMachine(64, find_storage).run(stream)
@@ -52,7 +55,7 @@ def read_legacy(source: FileSource) -> dict[str, Branch]:
             raise ValueError("is a torch file of a machine with another byte order")
         root = PickleMachine(most_steps, find_storage).run(stream)
         keys = PickleMachine(most_steps, find_storage).run(stream)
-    if not isinstance(keys, list):
+    if type(keys) is not list:
         raise ValueError("is a torch file without a list of its storages")
     positions = _find_positions(source, stream.position, keys, storages)
 
@@ -61,7 +64,7 @@ def read_legacy(source: FileSource) -> dict[str, Branch]:
             raise ValueError(f"truncated: its storage {storage.key!r} is not in the file")
         return source, positions[storage.key], False
 
-    return PickleTree(source.path, find_data, most_steps).read(root)
+    return PickleTree(source.path, find_data, _MOST_VISITS).read(root)
 
 
 def _find_positions(

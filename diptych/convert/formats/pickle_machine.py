@@ -12,6 +12,7 @@ from .pickle_globals import build, reduce
 from .pickle_values import Dictionary, Global, Opaque, Storage
 from .source import FileSource
 
+_BUFFER = 1 << 16
 _LONGEST_LINE = 1 << 20
 _NEWEST_PROTOCOL = 5
 
@@ -27,19 +28,21 @@ class PickleStream:
     """
 
     def __init__(self, source: FileSource, file: FileIO, start: int, size: int):
-        self._buffered = BufferedReader(_Part(source, file, start, start + size), 1 << 16)
+        self._buffered = BufferedReader(_Part(source, file, start, size), _BUFFER)
         self._size = size
-        self.position = 0
+
+    @property
+    def position(self) -> int:
+        """How many of the part's bytes were read."""
+        return self._buffered.tell()
 
     def read(self, count: int) -> bytes:
-        data = self._buffered.read(min(count, self._size - self.position))
-        self.position += len(data)
-        return data
+        if count > _BUFFER:
+            count = min(count, self._size - self.position)
+        return self._buffered.read(count)
 
     def readline(self) -> bytes:
-        line = self._buffered.readline(_LONGEST_LINE)
-        self.position += len(line)
-        return line
+        return self._buffered.readline(_LONGEST_LINE)
 
 
 class PickleMachine:
@@ -63,6 +66,13 @@ class PickleMachine:
         self._stack: list = []
         self._marks: list[int] = []
         self._memo: dict[int, object] = {}
+        try:
+            self._walk(stream)
+        except ValueError as error:
+            raise ValueError(f"its pickle: {error}") from error
+        return self._stack[0]
+
+    def _walk(self, stream: PickleStream) -> None:
         instructions = pickletools.genops(stream)  # type: ignore[arg-type]
         for count, (opcode, argument, _) in enumerate(instructions, start=1):
             if count > self._most_steps:
@@ -73,7 +83,6 @@ class PickleMachine:
             step(self, argument)
         if len(self._stack) != 1 or self._marks:
             raise ValueError("things are left over at its end")
-        return self._stack[0]
 
     def _push(self, value: object) -> None:
         self._stack.append(value)
@@ -171,15 +180,19 @@ class PickleMachine:
 
 
 class _Part(RawIOBase):
-    def __init__(self, source: FileSource, file: FileIO, position: int, end: int):
-        self._source, self._file, self._position, self._end = source, file, position, end
+    def __init__(self, source: FileSource, file: FileIO, start: int, size: int):
+        self._source, self._file, self._start, self._size = source, file, start, size
+        self._position = 0
 
     def readable(self) -> bool:
         return True
 
+    def tell(self) -> int:
+        return self._position
+
     def readinto(self, buffer: Any) -> int:
-        count = min(len(buffer), self._end - self._position)
-        data = self._source.read_from(self._file, self._position, count)
+        count = min(len(buffer), self._size - self._position)
+        data = self._source.read_from(self._file, self._start + self._position, count)
         buffer[: len(data)] = data
         self._position += len(data)
         return len(data)

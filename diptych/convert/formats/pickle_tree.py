@@ -20,7 +20,7 @@ _NUMPY_DTYPES = {
 
 
 class PickleTree:
-    """Makes branches of what a pickle holds.
+    """Makes branches of what a pickle holds: the root, and what has tensors below it.
 
     Args:
         path: The file, for messages.
@@ -53,12 +53,9 @@ class PickleTree:
     def _add(self, path: str, pairs: list[tuple[object, object]], depth: int) -> None:
         if depth > _DEEPEST:
             raise fault(self._path, f"nested deeper than {_DEEPEST}", path)
-        if path in self._branches:
-            raise fault(self._path, "two dictionaries have this path", path)
         tensors: dict[str, Tensor] = {}
         others: dict[str, str] = {}
         refused: dict[str, str] = {}
-        self._branches[path] = Branch(tensors, others, refused)
         keys: dict[str, object] = {}
         for index, (key, value) in enumerate(pairs):
             name = _name_of(key, index)
@@ -67,7 +64,7 @@ class PickleTree:
                 cause = f"two entries, {keys[name]!a} and {key!a}"
                 raise fault(self._path, cause, _join(path, name))
             keys[name] = key
-            self._count_visit()
+            self._count_visit(1)
             if isinstance(value, View | NumpyArray):
                 result = self._tensor(_join(path, name), name, value)
                 if isinstance(result, Tensor):
@@ -83,6 +80,11 @@ class PickleTree:
                 inner = self._inner_pairs(value)
                 if inner is not None:
                     self._add(_join(path, shown), inner, depth + 1)
+        if not tensors and not refused and path:
+            return
+        if path in self._branches:
+            raise fault(self._path, "two dictionaries have this path", path)
+        self._branches[path] = Branch(tensors, others, refused)
         twins = find_twins(tensors)
         if twins is not None:
             cause = f"the same name as {twins[0]!a} in another spelling"
@@ -93,13 +95,13 @@ class PickleTree:
         if isinstance(value, Dictionary):
             return value
         if isinstance(value, list | tuple):
-            self._count_visit(len(value))
+            self._count_visit(len(value) // 64)
             kinds = (Dictionary, list, tuple, View, NumpyArray, Opaque)
             if any(isinstance(item, kinds) for item in value):
                 return list(enumerate(value))
         return None
 
-    def _count_visit(self, count: int = 1) -> None:
+    def _count_visit(self, count: int) -> None:
         self._visits_left -= count
         if self._visits_left < 0:
             raise fault(self._path, "its pickle unfolds into too many values")

@@ -20,7 +20,8 @@ from .source import FileSource, Source
 from .zip_records import Record, read_records
 
 _LONGEST_PICKLE = 1 << 26
-_MOST_STEPS = 1_000_000
+_MOST_STEPS = 600_000
+_MOST_VISITS = 250_000
 _STEPS_PER_STORAGE = 64
 
 
@@ -46,9 +47,12 @@ def read_torch_pickle(path: Path) -> Container:
         raise fault(path, str(error)) from error
     container = Container("pt", (path,), {}, tree=branches)
     with_tensors = [key for key, branch in branches.items() if branch.tensors]
+    refused = [key for key, branch in branches.items() if branch.refused]
     if len(with_tensors) > 1:
         return container
-    return container.select(*with_tensors or [""])
+    if not with_tensors and not refused and branches[""].others:
+        raise fault(path, "holds no tensors")
+    return container.select((with_tensors or refused or [""])[0])
 
 
 def _read_zip(source: FileSource) -> dict[str, Branch]:
@@ -72,14 +76,14 @@ def _read_zip(source: FileSource) -> dict[str, Branch]:
             raise ValueError(f"its storage {storage.key!r} has {sizes}")
         return source, record.position, byte_order == b"big"
 
-    most_steps = _MOST_STEPS + _STEPS_PER_STORAGE * len(records)
-    machine = PickleMachine(most_steps, storage_of)
+    for_storages = _STEPS_PER_STORAGE * len(records)
+    machine = PickleMachine(_MOST_STEPS + for_storages, storage_of)
     with source.opened() as file:
         stream = PickleStream(source, file, pickled.position, pickled.size)
         root = machine.run(stream)
     if stream.position != pickled.size:
         raise ValueError("bytes behind the end of its pickle")
-    return PickleTree(source.path, find_data, most_steps).read(root)
+    return PickleTree(source.path, find_data, _MOST_VISITS + for_storages).read(root)
 
 
 def _find_prefix(records: dict[str, Record]) -> str:
