@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from diptych.convert.formats import WRITERS, Planned, find_container
 from diptych.convert.formats.strict_json import JsonReader
 from diptych.spec import CheckpointError
 
+from .bomb_run import open_bombs
 from .malformed_safetensors import DATA, ENTRY, VALID, bombs, malformed_files, safetensors_file
 from .special_values import SPECIAL_ARRAYS, every_bit_pattern, same_bits
 
@@ -182,41 +181,8 @@ def test_every_truncation_is_refused(tmp_path, size):
     error_of(path)
 
 
-BOMB_RUN = """
-import resource, sys
-from diptych.convert.formats import find_container
-from diptych.spec import CheckpointError
-status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-limit = int(status["VmData"].split()[0]) * 1024 + (64 << 20)
-resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-for path in sys.argv[1:]:
-    try:
-        find_container(path)
-    except CheckpointError as error:
-        print(error)
-"""
-
-
 def test_no_bomb_takes_memory_or_time(tmp_path):
-    cases = list(bombs())
-    paths = [tmp_path / f"{index}.safetensors" for index in range(len(cases))]
-    for path, (_, data, _) in zip(paths, cases, strict=True):
-        path.write_bytes(data)
-    run = subprocess.run(
-        [sys.executable, "-c", BOMB_RUN, *paths],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-    )
-    assert run.stderr == ""
-    for line, path, (_, _, words) in zip(run.stdout.splitlines(), paths, cases, strict=True):
-        assert line.startswith(f"{path}: ")
-        assert len(line) < 1000
-        assert words in line
-    for path in paths:
-        start = time.process_time()
-        error_of(path)
-        assert time.process_time() - start < 2
+    open_bombs(tmp_path, ".safetensors", bombs())
 
 
 def test_a_boolean_that_is_neither_is_refused(tmp_path):
@@ -317,20 +283,20 @@ def test_any_json_is_skipped_to_its_end(value, indent):
         broken.end()
 
 
-def test_a_hundred_thousand_names_open_in_seconds(tmp_path):
+def test_thirty_thousand_names_open_in_seconds(tmp_path):
     header = {
         f"layers.{index}.attention.q_proj.weight": {
             "dtype": "U8",
             "shape": [1],
             "data_offsets": [index, index + 1],
         }
-        for index in range(100_000)
+        for index in range(30_000)
     }
     path = tmp_path / "model.safetensors"
-    path.write_bytes(safetensors_file(header, bytes(100_000)))
+    path.write_bytes(safetensors_file(header, bytes(30_000)))
     start = time.process_time()
-    assert len(find_container(path).tensors) == 100_000
-    assert time.process_time() - start < 10
+    assert len(find_container(path).tensors) == 30_000
+    assert time.process_time() - start < 4
 
 
 def test_offsets_count_from_the_data(tmp_path):
