@@ -5,8 +5,8 @@ The names are the attribute paths, for example ``layers.0.attention.q_proj.bias`
 
 import warnings
 from collections.abc import Mapping
-from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -17,6 +17,9 @@ from jax import numpy as jnp
 from diptych.spec.checks import check_names_and_shapes
 
 from .module import Module
+
+if TYPE_CHECKING:
+    from diptych.convert import Checkpoint
 
 
 def export_state(module: nnx.Module) -> dict[str, np.ndarray]:
@@ -75,12 +78,13 @@ def functional_call(
     return nnx.merge(graphdef, _state(module, params), others)(*args, **kwargs)
 
 
-def load_model(path: str | PathLike[str], *, dtype: str | None = None) -> Module:
+def load_model(path: "str | Path | Checkpoint", *, dtype: str | None = None) -> Module:
     """Build the module of a checkpoint and load its parameters.
 
     Args:
-        path: A checkpoint in any layout that ``diptych.convert`` reads.
-        dtype: "float32", "float16" or "bfloat16" to convert to; None keeps the file's.
+        path: A checkpoint in any layout that ``diptych.convert`` reads, or one that its
+            ``open_checkpoint`` opened with the settings that a bare state dict lacks.
+        dtype: "float64", "float32", "float16" or "bfloat16" to convert to; None keeps the file's.
 
     Returns:
         The module, in evaluation mode. Buffers of the checkpoint that it does not use are named in
@@ -94,15 +98,20 @@ def load_model(path: str | PathLike[str], *, dtype: str | None = None) -> Module
 
     loaded = read_model(path, layout="flax", dtype=dtype)
     component = getattr(jax_impl, loaded.component)
-    rngs = {"rngs": nnx.Rngs(0)} if loaded.config.leaves() else {}
-    module = nnx.eval_shape(lambda: component.from_config(loaded.config, **rngs))
+
+    def build() -> Module:
+        rngs = nnx.Rngs(0) if loaded.config.leaves() else None
+        return component.from_config(loaded.config, rngs=rngs)
+
+    module = nnx.eval_shape(build)
     load_state(module, loaded.tensors)
     if loaded.unused:
-        warnings.warn(f"{path}: unused buffers: {', '.join(loaded.unused)}", stacklevel=2)
+        unused = ", ".join(loaded.unused)
+        warnings.warn(f"buffers not used by {loaded.component}: {unused}", stacklevel=2)
     return module.eval()
 
 
-def save_model(module: Module, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+def save_model(module: Module, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a module into a folder that ``load_model`` of either panel reads.
 
     Args:

@@ -5,8 +5,8 @@ The names are the attribute paths, for example ``layers.0.attention.q_proj.bias`
 
 import warnings
 from collections.abc import Mapping
-from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -16,6 +16,9 @@ from torch import Tensor, nn
 from diptych.spec.checks import check_names_and_shapes
 
 from .module import Module
+
+if TYPE_CHECKING:
+    from diptych.convert import Checkpoint
 
 
 def export_state(module: nn.Module) -> dict[str, np.ndarray]:
@@ -79,12 +82,13 @@ def functional_call(
     return torch.func.functional_call(module, tensors, args, kwargs)
 
 
-def load_model(path: str | PathLike[str], *, dtype: str | None = None) -> Module:
+def load_model(path: "str | Path | Checkpoint", *, dtype: str | None = None) -> Module:
     """Build the module of a checkpoint and load its parameters.
 
     Args:
-        path: A checkpoint in any layout that ``diptych.convert`` reads.
-        dtype: "float32", "float16" or "bfloat16" to convert to; None keeps the file's.
+        path: A checkpoint in any layout that ``diptych.convert`` reads, or one that its
+            ``open_checkpoint`` opened with the settings that a bare state dict lacks.
+        dtype: "float64", "float32", "float16" or "bfloat16" to convert to; None keeps the file's.
 
     Returns:
         The module, in evaluation mode. Buffers of the checkpoint that it does not use are named in
@@ -103,11 +107,12 @@ def load_model(path: str | PathLike[str], *, dtype: str | None = None) -> Module
     module.to_empty(device="cpu")
     load_state(module, loaded.tensors)
     if loaded.unused:
-        warnings.warn(f"{path}: unused buffers: {', '.join(loaded.unused)}", stacklevel=2)
+        unused = ", ".join(loaded.unused)
+        warnings.warn(f"buffers not used by {loaded.component}: {unused}", stacklevel=2)
     return module.eval()
 
 
-def save_model(module: Module, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+def save_model(module: Module, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a module into a folder that ``load_model`` of either panel reads.
 
     Args:

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
 from ..spec.checks import nearest
 from ..spec.errors import CheckpointError
+from .templates import TemplateIndex, fill_template, placeholders
 from .transforms import Keep, Transform
 
 MAX_SUGGESTIONS = 20  # of nearest names: one costs a pass over all known names
@@ -19,8 +20,7 @@ class Rule:
     """Source names become target names through a transform.
 
     Attributes:
-        source: Name templates. ``{i}`` stands for a list index (decimal, no leading zeros),
-            ``{*path}`` for any text of at least one character, dots included.
+        source: Name templates (see ``templates``).
         target: Name templates with the same placeholders.
         transform: From the source tensors, in order, to the target tensors, in order.
 
@@ -33,8 +33,8 @@ class Rule:
     transform: Transform
 
     def __post_init__(self):
-        placeholders = {frozenset(_placeholders(t)) for t in (*self.source, *self.target)}
-        if len(placeholders) > 1:
+        found = {frozenset(placeholders(template)) for template in (*self.source, *self.target)}
+        if len(found) > 1:
             raise ValueError(f"{self.source} and {self.target} need the same placeholders")
 
     @cached_property
@@ -111,29 +111,27 @@ def assign_rules(
     """
     names = list(names)
     known = list(known) or [template for r in rules for template in r.source]
+    index = TemplateIndex(
+        (template, (r, place)) for r in rules for place, template in enumerate(r.source)
+    )
     faults = name_faults(names)
     groups: dict[tuple[Rule, tuple[tuple[str, str], ...]], dict[int, str]] = {}
     uncovered = 0
     for name in names:
-        hits = [
-            (r, place, values)
-            for r in rules
-            for place, template in enumerate(r.source)
-            if (values := match_template(template, name)) is not None
-        ]
+        hits = index.find(name)
         if len(hits) == 1:
-            r, place, values = hits[0]
+            ((r, place), values) = hits[0]
             groups.setdefault((r, tuple(sorted(values.items()))), {})[place] = name
         elif hits:
-            several = " and ".join(r.source[place] for r, place, _ in hits)
+            several = " and ".join(r.source[place] for (r, place), _ in hits)
             faults.append(f"{name}: taken by several rules: {several}")
         else:
             uncovered += 1
             hint = nearest(name, known) if uncovered <= MAX_SUGGESTIONS else ""
             faults.append(f"{name}: no rule covers it{hint}")
     steps = []
-    for (r, values), parts in groups.items():
-        filled = dict(values)
+    for (r, bound), parts in groups.items():
+        filled = dict(bound)
         sources = tuple(fill_template(template, filled) for template in r.source)
         missing = [name for place, name in enumerate(sources) if place not in parts]
         if missing:
@@ -171,27 +169,3 @@ def raise_faults(faults: Sequence[str], *, where: str = "") -> None:
     if faults:
         full = tuple(f"{where}: {fault}" if where else fault for fault in faults)
         raise CheckpointError(full[0], full)
-
-
-def match_template(template: str, name: str) -> dict[str, str] | None:
-    """Return what the placeholders of a template stand for in a name, or None."""
-    match = _pattern(template).match(name)
-    return match.groupdict() if match else None
-
-
-def fill_template(template: str, values: Mapping[str, str]) -> str:
-    """Return the name that a template gives with its placeholders filled in."""
-    return re.sub(r"\{\*?(\w+)\}", lambda match: values[match[1]], template)
-
-
-def _placeholders(template: str) -> list[str]:
-    return re.findall(r"\{(\*?\w+)\}", template)
-
-
-@lru_cache(maxsize=4096)
-def _pattern(template: str) -> re.Pattern[str]:
-    pattern = ""
-    for literal, star, name in re.findall(r"([^{]+)|\{(\*?)(\w+)\}", template):
-        wanted = ".+" if star else r"(?:0|[1-9]\d*)"
-        pattern += re.escape(literal) if literal else f"(?P<{name}>{wanted})"
-    return re.compile(pattern + r"\Z", re.DOTALL)

@@ -4,11 +4,22 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..spec.checks import nearest
+from ..spec.checks import Shape, nearest
 from ..spec.errors import CheckpointError
-from .transforms import Shape
+
+
+class Setting(NamedTuple):
+    """What one understood setting may be.
+
+    Attributes:
+        kind: Its type, or types.
+        default: The value that a config.json without it means; None where there is no such value.
+    """
+
+    kind: type | tuple[type, ...]
+    default: Any = None
 
 
 @dataclass(frozen=True)
@@ -16,13 +27,12 @@ class SettingsTable:
     """Which settings a family knows.
 
     Attributes:
-        understood: Settings that shape the component, with the value that a config.json without
-            them means; None where there is no such value.
+        understood: Settings that shape the component.
         bookkeeping: Settings that change no number of the forward pass.
         fixed: Settings that would change numbers, with the values that do not.
     """
 
-    understood: Mapping[str, Any]
+    understood: Mapping[str, Setting]
     bookkeeping: frozenset[str] = frozenset()
     fixed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
@@ -31,9 +41,14 @@ class SettingsTable:
         known = {*self.understood, *self.bookkeeping, *self.fixed}
         faults = []
         for key, value in settings.items():
-            if key in ignored or key in self.understood or key in self.bookkeeping:
+            if key in ignored or key in self.bookkeeping:
                 continue
-            if key not in self.fixed:
+            if key in self.understood:
+                kind = self.understood[key].kind
+                is_bool = isinstance(value, bool) and kind is not bool
+                if value is not None and (is_bool or not isinstance(value, kind)):
+                    faults.append(f"{key}: {json.dumps(value)} has the wrong type")
+            elif key not in self.fixed:
                 faults.append(
                     f"{key}: setting not understood{nearest(key, known)}; "
                     f"--ignore-setting {key} accepts it"
@@ -45,7 +60,7 @@ class SettingsTable:
 
     def values(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the understood settings, those not given at the value that their lack means."""
-        return {key: settings.get(key, default) for key, default in self.understood.items()}
+        return {key: settings.get(key, s.default) for key, s in self.understood.items()}
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -101,6 +116,25 @@ def axis_sizes(shapes: Mapping[str, Shape], name: str, rank: int) -> tuple[int |
     if len(shape) != rank:
         raise ValueError(f"{name}: shape {shape} must have rank {rank}")
     return shape
+
+
+def layer_count(shapes: Mapping[str, Shape], prefix: str) -> int | None:
+    """Return how many layers, ``prefix`` and an index from 0 on, there are; None for none.
+
+    Raises:
+        ValueError: If an index is left out.
+    """
+    heads = {name[len(prefix) :].partition(".")[0] for name in shapes if name.startswith(prefix)}
+    indices = {int(head) for head in heads if head.isdecimal()}
+    if indices and max(indices) >= len(indices):
+        raise ValueError(f"{prefix}{max(indices)}: there are only {len(indices)} layers")
+    return len(indices) or None
+
+
+def check_layer_count(num_layers: Any, shapes: Mapping[str, Shape], key: str) -> None:
+    """Raise ValueError if there are more layers than tensors, before anything is made for each."""
+    if isinstance(num_layers, int) and num_layers > len(shapes):
+        raise ValueError(f"{key}: {num_layers} given, but there are only {len(shapes)} tensors")
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

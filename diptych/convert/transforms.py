@@ -4,21 +4,15 @@ Every transform takes and returns a sequence of arrays, moves bytes through unsi
 NaN payloads, -0.0 and denormals stay what they are) and returns C-contiguous arrays.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
-Shape = tuple[int, ...]
-
-
-class TensorSpec(NamedTuple):
-    """What a header says of a tensor: its dtype code and its shape."""
-
-    dtype: str
-    shape: Shape
+from ..spec.checks import Shape
+from .bits import TensorSpec, bit_view, check_one, check_same_dtype, contiguous, specs_of
 
 
 class Transform(Protocol):
@@ -44,11 +38,11 @@ class Keep:
     """Pass one tensor through; its own inverse."""
 
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        _one(arrays)
-        return [_contiguous(arrays[0])]
+        check_one(arrays)
+        return [contiguous(arrays[0])]
 
     def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
-        _one(specs)
+        check_one(specs)
         return list(specs)
 
     @property
@@ -63,11 +57,11 @@ class Transpose:
     axes: tuple[int, ...] = (1, 0)
 
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        self.outputs(_specs(arrays))
-        return [_contiguous(arrays[0].transpose(self.axes))]
+        self.outputs(specs_of(arrays))
+        return [contiguous(arrays[0].transpose(self.axes))]
 
     def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
-        _one(specs)
+        check_one(specs)
         dtype, shape = specs[0]
         if len(shape) != len(self.axes):
             raise ValueError(f"shape {shape} needs rank {len(self.axes)} to be transposed")
@@ -86,12 +80,12 @@ class Permute:
     axis: int = 0
 
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        self.outputs(_specs(arrays))
+        self.outputs(specs_of(arrays))
         bits = bit_view(arrays[0])
         return [np.take(bits, self.order, axis=self.axis).view(arrays[0].dtype)]
 
     def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
-        _one(specs)
+        check_one(specs)
         if _size(specs[0].shape, self.axis) != len(self.order):
             raise ValueError(
                 f"shape {specs[0].shape} needs {len(self.order)} entries along axis {self.axis}"
@@ -111,7 +105,7 @@ class Split:
     axis: int = 0
 
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        sizes = self._sizes(_specs(arrays))
+        sizes = self._sizes(specs_of(arrays))
         edges = np.cumsum([0, *sizes])
         bits = np.moveaxis(bit_view(arrays[0]), self.axis, 0)
         dtype = arrays[0].dtype
@@ -129,7 +123,7 @@ class Split:
         return Join(self.parts, self.axis)
 
     def _sizes(self, specs: Sequence[TensorSpec]) -> tuple[int, ...]:
-        _one(specs)
+        check_one(specs)
         size = _size(specs[0].shape, self.axis)
         if isinstance(self.parts, int):
             if size % self.parts:
@@ -153,14 +147,14 @@ class Join:
     axis: int = 0
 
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        self.outputs(_specs(arrays))
+        self.outputs(specs_of(arrays))
         bits = [bit_view(array) for array in arrays]
-        return [_contiguous(np.concatenate(bits, axis=self.axis)).view(arrays[0].dtype)]
+        return [contiguous(np.concatenate(bits, axis=self.axis)).view(arrays[0].dtype)]
 
     def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
         equal = isinstance(self.parts, int)
         count = self.parts if isinstance(self.parts, int) else len(self.parts)
-        _same_dtype(specs, count)
+        check_same_dtype(specs, count)
         sizes = tuple(_size(spec.shape, self.axis) for spec in specs)
         rests = {_resized(spec.shape, self.axis, 0) for spec in specs}
         if len(rests) > 1 or (len(set(sizes)) > 1 if equal else sizes != self.parts):
@@ -181,12 +175,12 @@ class Stack:
     axis: int = 0
 
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        self.outputs(_specs(arrays))
+        self.outputs(specs_of(arrays))
         bits = [bit_view(array) for array in arrays]
-        return [_contiguous(np.stack(bits, axis=self.axis)).view(arrays[0].dtype)]
+        return [contiguous(np.stack(bits, axis=self.axis)).view(arrays[0].dtype)]
 
     def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
-        _same_dtype(specs, self.count)
+        check_same_dtype(specs, self.count)
         shapes = {spec.shape for spec in specs}
         if len(shapes) > 1:
             raise ValueError(f"shapes {', '.join(map(str, sorted(shapes)))} cannot be stacked")
@@ -207,12 +201,12 @@ class Unstack:
     axis: int = 0
 
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        self.outputs(_specs(arrays))
+        self.outputs(specs_of(arrays))
         bits = np.moveaxis(bit_view(arrays[0]), self.axis, 0)
         return [np.array(entry, order="C").view(arrays[0].dtype) for entry in bits]
 
     def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
-        _one(specs)
+        check_one(specs)
         dtype, shape = specs[0]
         if _size(shape, self.axis) != self.count:
             raise ValueError(f"shape {shape} needs {self.count} entries along axis {self.axis}")
@@ -222,53 +216,6 @@ class Unstack:
     @property
     def inverse(self) -> Stack:
         return Stack(self.count, self.axis)
-
-
-@dataclass(frozen=True)
-class Tie:
-    """Make one tensor of ``count`` stored copies, which must hold the same bytes."""
-
-    count: int
-
-    def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        self.outputs(_specs(arrays))
-        first = _contiguous(arrays[0])
-        for array in arrays[1:]:
-            if not same_bytes(first, _contiguous(array)):
-                raise ValueError(
-                    "the tied copies differ; to untie them, delete the one that is not to be read"
-                )
-        return [first]
-
-    def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
-        _same_dtype(specs, self.count)
-        shapes = {spec.shape for spec in specs}
-        if len(shapes) > 1:
-            raise ValueError(f"tied copies of different shapes {sorted(shapes)}")
-        return [specs[0]]
-
-    @property
-    def inverse(self) -> "Copy":
-        return Copy(self.count)
-
-
-@dataclass(frozen=True)
-class Copy:
-    """Store one tensor ``count`` times; the inverse of ``Tie``."""
-
-    count: int
-
-    def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        _one(arrays)
-        return [_contiguous(arrays[0])] * self.count
-
-    def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
-        _one(specs)
-        return [specs[0]] * self.count
-
-    @property
-    def inverse(self) -> Tie:
-        return Tie(self.count)
 
 
 @dataclass(frozen=True)
@@ -290,47 +237,6 @@ class Chain:
     @property
     def inverse(self) -> "Chain":
         return Chain(tuple(step.inverse for step in reversed(self.steps)))
-
-
-def bit_view(array: np.ndarray) -> np.ndarray:
-    """Return the same memory as unsigned integers (void above 8 bytes), which nothing computes."""
-    unsigned = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-    return array.view(unsigned.get(array.itemsize, np.dtype((np.void, array.itemsize))))
-
-
-def same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
-    """Return whether two contiguous arrays of one size hold the same bytes, piece by piece."""
-    pieces = zip(_pieces(a), _pieces(b), strict=True)
-    return a.nbytes == b.nbytes and all(np.array_equal(x, y) for x, y in pieces)
-
-
-def _pieces(array: np.ndarray) -> Iterator[np.ndarray]:
-    flat = array.reshape(-1).view(np.uint8)
-    for start in range(0, flat.size, 1 << 22):
-        yield flat[start : start + (1 << 22)]
-
-
-def _contiguous(array: np.ndarray) -> np.ndarray:
-    if array.flags.c_contiguous:
-        return array
-    return bit_view(array).copy(order="C").view(array.dtype)
-
-
-def _specs(arrays: Sequence[np.ndarray]) -> list[TensorSpec]:
-    return [TensorSpec(array.dtype.str, array.shape) for array in arrays]
-
-
-def _one(inputs: Sequence[object]) -> None:
-    if len(inputs) != 1:
-        raise ValueError(f"one tensor expected, got {len(inputs)}")
-
-
-def _same_dtype(specs: Sequence[TensorSpec], count: int) -> None:
-    if len(specs) != count:
-        raise ValueError(f"{count} tensors expected, got {len(specs)}")
-    dtypes = {spec.dtype for spec in specs}
-    if len(dtypes) > 1:
-        raise ValueError(f"one dtype expected, got {', '.join(sorted(dtypes))}")
 
 
 def _size(shape: Shape, axis: int) -> int:

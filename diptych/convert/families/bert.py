@@ -6,24 +6,12 @@ Variants: ``bert_prefix`` (names begin with ``bert.``), ``gamma_beta`` (layer no
 """
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
-from ...spec import (
-    Config,
-    EncoderConfig,
-    EncoderWithHeadsConfig,
-    MaskedLMHeadConfig,
-    NextSentenceHeadConfig,
-    QuestionAnsweringHeadConfig,
-    SequenceClassificationHeadConfig,
-    TextEmbeddingConfig,
-    TokenClassificationHeadConfig,
-    TransformerEncoderLayerConfig,
-)
+from ...spec import Config, EncoderWithHeadsConfig
 from ..rules import Rule, rule
-from ..settings import axis_sizes, require
-from ..transforms import Shape, Tie
-from .bert_settings import ACTIVATIONS, ARCHITECTURE_HEADS, SETTINGS
+from ..tie import Tie
+from .bert_config import encoder_and_heads, read_bert_config, write_bert_config
+from .bert_settings import SETTINGS
 from .family import Family, Variants
 
 _LAYER, _OURS = "encoder.layer.{i}", "layers.{i}"
@@ -75,98 +63,8 @@ def _usual_variants(config: Config) -> Variants:
     return ("bert_prefix",) if isinstance(config, EncoderWithHeadsConfig) else ()
 
 
-def _read_config(
-    settings: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
-) -> Config:
-    prefix = "bert." if "bert_prefix" in variants else ""
-    values = {**settings, **_sizes(settings, shapes, prefix)}
-    d_model = require(values, "hidden_size")
-    activation = ACTIVATIONS.get(values["hidden_act"])
-    if activation is None:
-        choices = ", ".join(sorted(ACTIVATIONS))
-        raise ValueError(f"hidden_act: {values['hidden_act']!r} must be one of {choices}")
-    eps = values["layer_norm_eps"]
-    encoder = EncoderConfig(
-        layer=TransformerEncoderLayerConfig(
-            d_model=d_model,
-            num_heads=require(values, "num_attention_heads"),
-            d_ff=require(values, "intermediate_size"),
-            dropout=values["hidden_dropout_prob"],
-            activation=activation,
-            eps=eps,
-            attention_dropout=values["attention_probs_dropout_prob"],
-        ),
-        num_layers=require(values, "num_hidden_layers"),
-        embedding=TextEmbeddingConfig(
-            vocab_size=require(values, "vocab_size"),
-            d_model=d_model,
-            max_seq_len=require(values, "max_position_embeddings"),
-            num_token_types=require(values, "type_vocab_size"),
-            eps=eps,
-            dropout=values["hidden_dropout_prob"],
-        ),
-        pooler=f"{prefix}pooler.dense.weight" in shapes,
-    )
-    heads: dict[str, Any] = {}
-    if any(name.startswith("cls.predictions.") for name in shapes):
-        if values["tie_word_embeddings"] is False:
-            raise ValueError("tie_word_embeddings: false is not supported with a masked LM head")
-        heads["masked_lm"] = MaskedLMHeadConfig(
-            d_model=d_model,
-            vocab_size=values["vocab_size"],
-            activation=activation,
-            eps=eps,
-        )
-    if any(name.startswith("cls.seq_relationship.") for name in shapes):
-        heads["next_sentence"] = NextSentenceHeadConfig(d_model=d_model)
-    if any(name.startswith("qa_outputs.") for name in shapes):
-        heads["question_answering"] = QuestionAnsweringHeadConfig(d_model=d_model)
-    if any(name.startswith(f"{_CLASSIFIER}.") for name in shapes):
-        name, head = _classifier(values, shapes, d_model, encoder.pooler)
-        heads[name] = head
-    return EncoderWithHeadsConfig(encoder=encoder, **heads) if heads else encoder
-
-
-def _write_config(config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
-    encoder, heads = _parts(config)
-    layer, embedding = encoder.layer, encoder.embedding
-    masked_lm = heads.get("masked_lm")
-    faults = {
-        "an encoder without an embedding": embedding is None,
-        "an embedding without token types": embedding and not embedding.num_token_types,
-        "an embedding with its own eps or dropout": embedding
-        and (embedding.eps, embedding.dropout) != (layer.eps, layer.dropout),
-        "pre-norm layers": layer.norm_placement != "post",
-        "a masked LM head with its own eps or activation": masked_lm
-        and (masked_lm.eps, masked_lm.activation) != (layer.eps, layer.activation),
-        "a sequence and a token classifier": {"sequence_classification", "token_classification"}
-        <= heads.keys(),
-    }
-    for fault, is_there in faults.items():
-        if is_there:
-            raise ValueError(f"bert has no {fault}")
-    assert embedding is not None
-    settings = dict(source or {"architectures": _architectures(heads), "model_type": "bert"})
-    wanted = {
-        "attention_probs_dropout_prob": layer.attention_dropout,
-        "hidden_dropout_prob": layer.dropout,
-        "hidden_size": layer.d_model,
-        "intermediate_size": layer.d_ff,
-        "layer_norm_eps": layer.eps,
-        "max_position_embeddings": embedding.max_seq_len,
-        "num_attention_heads": layer.num_heads,
-        "num_hidden_layers": encoder.num_layers,
-        "type_vocab_size": embedding.num_token_types,
-        "vocab_size": embedding.vocab_size,
-    }
-    if ACTIVATIONS.get(settings.get("hidden_act", "")) != layer.activation:
-        names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
-        wanted["hidden_act"] = names[layer.activation]
-    return settings | wanted | _label_settings(settings, heads, layer.dropout)
-
-
 def _rules(config: Config, variants: Variants) -> tuple[Rule, ...]:
-    _, heads = _parts(config)
+    _, heads = encoder_and_heads(config)
     theirs = "bert." if "bert_prefix" in variants else ""
     ours = "encoder." if heads else ""
     weight, bias = ("gamma", "beta") if "gamma_beta" in variants else ("weight", "bias")
@@ -212,91 +110,6 @@ def _pairs(
     ]
 
 
-def _parts(config: Config) -> tuple[EncoderConfig, dict[str, Any]]:
-    if isinstance(config, EncoderWithHeadsConfig):
-        return config.encoder, dict(config.heads)
-    if isinstance(config, EncoderConfig):
-        return config, {}
-    raise ValueError(f"bert has no {config.component}")
-
-
-def _sizes(
-    settings: Mapping[str, Any], shapes: Mapping[str, Shape], prefix: str
-) -> dict[str, int | None]:
-    """Return the sizes that the settings lack, read from the shapes."""
-    vocab_size, hidden_size = axis_sizes(shapes, f"{prefix}{_WORDS}", 2)
-    if vocab_size is None:
-        vocab_size, hidden_size = axis_sizes(shapes, f"{_DECODER}.weight", 2)
-    positions, _ = axis_sizes(shapes, f"{prefix}embeddings.position_embeddings.weight", 2)
-    types, _ = axis_sizes(shapes, f"{prefix}embeddings.token_type_embeddings.weight", 2)
-    d_ff, _ = axis_sizes(shapes, f"{prefix}encoder.layer.0.intermediate.dense.weight", 2)
-    layer = f"{prefix}encoder.layer."
-    indices = {int(n[len(layer) :].split(".")[0]) for n in shapes if n.startswith(layer)}
-    sizes = {
-        "vocab_size": vocab_size,
-        "hidden_size": hidden_size,
-        "max_position_embeddings": positions,
-        "type_vocab_size": types,
-        "intermediate_size": d_ff,
-        "num_hidden_layers": max(indices, default=-1) + 1 or None,
-    }
-    return {key: size for key, size in sizes.items() if settings[key] is None}
-
-
-def _classifier(
-    values: Mapping[str, Any], shapes: Mapping[str, Shape], d_model: int, pooler: bool
-) -> tuple[str, SequenceClassificationHeadConfig]:
-    architectures = values["architectures"] or []
-    name = architectures if isinstance(architectures, str) else next(iter(architectures), None)
-    heads = ARCHITECTURE_HEADS.get(name, ()) if name else ()
-    if "token_classification" in heads or (not name and not pooler):
-        head, kind = "token_classification", TokenClassificationHeadConfig
-    elif "sequence_classification" in heads:
-        head, kind = "sequence_classification", SequenceClassificationHeadConfig
-    else:
-        raise ValueError(
-            f"architectures: {name!r} does not say what the classifier reads; give --set "
-            "architectures=BertForSequenceClassification (or BertForTokenClassification)"
-        )
-    rows, _ = axis_sizes(shapes, f"{_CLASSIFIER}.weight", 2)
-    labels = len(values["id2label"]) if values["id2label"] else values["num_labels"]
-    num_labels = 1 if name == "BertForMultipleChoice" else labels or rows
-    dropout = values["classifier_dropout"]
-    return head, kind(
-        d_model=d_model,
-        num_labels=require({"num_labels": num_labels}, "num_labels"),
-        dropout=values["hidden_dropout_prob"] if dropout is None else dropout,
-    )
-
-
-def _architectures(heads: Mapping[str, Any]) -> list[str]:
-    fitting = (name for name, ours in ARCHITECTURE_HEADS.items() if set(ours) == heads.keys())
-    return [name for name in fitting][:1]
-
-
-def _label_settings(
-    settings: Mapping[str, Any], heads: Mapping[str, Any], hidden_dropout: float
-) -> dict[str, Any]:
-    """Return the settings of a classifier that differ from what the settings say already."""
-    head = heads.get("sequence_classification") or heads.get("token_classification")
-    if head is None:
-        return {}
-    wanted: dict[str, Any] = {}
-    dropout = settings.get("classifier_dropout")
-    if head.dropout != (hidden_dropout if dropout is None else dropout):
-        wanted["classifier_dropout"] = head.dropout
-    is_choice = "BertForMultipleChoice" in (settings.get("architectures") or ())
-    labels = (
-        len(settings.get("id2label") or "..")
-        if "num_labels" not in settings
-        else settings["num_labels"]
-    )
-    if head.num_labels != labels and not is_choice:
-        names = {str(i): f"LABEL_{i}" for i in range(head.num_labels)}
-        wanted |= {"id2label": names, "label2id": {name: int(i) for i, name in names.items()}}
-    return wanted
-
-
 def _with_prefix(names: Collection[str]) -> tuple[str, ...]:
     return tuple(f"{prefix}{name}" for name in names for prefix in ("", "bert."))
 
@@ -323,8 +136,8 @@ BERT = Family(
     settings=SETTINGS,
     find_variants=_find_variants,
     usual_variants=_usual_variants,
-    read_config=_read_config,
-    write_config=_write_config,
+    read_config=read_bert_config,
+    write_config=write_bert_config,
     rules=_rules,
     buffers={name: _BUFFERS[name.removeprefix("bert.")] for name in _with_prefix(list(_BUFFERS))},
 )

@@ -1,6 +1,8 @@
 """Settings of ``BertConfig``, in every spelling that ``transformers`` has written."""
 
-from ..settings import SettingsTable
+from ..settings import Setting, SettingsTable
+
+_NUMBER = (int, float)
 
 ACTIVATIONS = {
     "gelu": "gelu",
@@ -28,22 +30,22 @@ ARCHITECTURE_HEADS = {
 
 SETTINGS = SettingsTable(
     understood={
-        "architectures": None,
-        "attention_probs_dropout_prob": 0.1,
-        "classifier_dropout": None,
-        "hidden_act": "gelu",
-        "hidden_dropout_prob": 0.1,
-        "hidden_size": None,
-        "id2label": None,
-        "intermediate_size": None,
-        "layer_norm_eps": 1e-12,
-        "max_position_embeddings": None,
-        "num_attention_heads": None,
-        "num_hidden_layers": None,
-        "num_labels": None,
-        "tie_word_embeddings": True,
-        "type_vocab_size": None,
-        "vocab_size": None,
+        "architectures": Setting((list, str)),
+        "attention_probs_dropout_prob": Setting(_NUMBER, 0.1),
+        "classifier_dropout": Setting(_NUMBER),
+        "hidden_act": Setting(str, "gelu"),
+        "hidden_dropout_prob": Setting(_NUMBER, 0.1),
+        "hidden_size": Setting(int),
+        "id2label": Setting(dict),
+        "intermediate_size": Setting(int),
+        "layer_norm_eps": Setting(_NUMBER, 1e-12),
+        "max_position_embeddings": Setting(int),
+        "num_attention_heads": Setting(int),
+        "num_hidden_layers": Setting(int),
+        "num_labels": Setting(int),
+        "tie_word_embeddings": Setting(bool, True),
+        "type_vocab_size": Setting(int),
+        "vocab_size": Setting(int),
     },
     bookkeeping=frozenset(
         {

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...spec import Config
-from ..rules import Rule, match_template
+from ...spec.checks import Shape
+from ..rules import Rule
 from ..settings import SettingsTable
-from ..transforms import Shape
+from ..templates import TemplateIndex, match_template
 
 Variants = tuple[str, ...]
 
@@ -58,12 +59,10 @@ class Family:
     buffers: Mapping[str, str | None] = field(default_factory=dict)
     usual_buffers: Callable[[Config], dict[str, Recreated]] = lambda config: {}
 
-    def covers(self, names: Collection[str]) -> bool:
-        """Return whether every name is one of the family's, and there is at least one."""
-        return bool(names) and all(
-            any(match_template(template, name) is not None for template in self.templates)
-            for name in names
-        )
+    def uncovered(self, names: Collection[str]) -> list[str]:
+        """Return the names that are none of the family's."""
+        index = TemplateIndex((template, None) for template in self.templates)
+        return [name for name in names if not index.find(name)]
 
     def is_buffer(self, name: str) -> bool:
         """Return whether a source name is a buffer's."""

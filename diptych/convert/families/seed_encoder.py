@@ -17,9 +17,9 @@ from ...spec import (
     PositionalEncodingConfig,
     TransformerEncoderLayerConfig,
 )
+from ...spec.checks import Shape
 from ..rules import Rule, rule
-from ..settings import SettingsTable, axis_sizes, require
-from ..transforms import Shape
+from ..settings import Setting, SettingsTable, axis_sizes, check_layer_count, layer_count, require
 from .family import Family, Variants
 
 _ATTENTION = {"W_q": "q_proj", "W_k": "k_proj", "W_v": "v_proj", "W_o": "out_proj"}
@@ -47,6 +47,7 @@ _RULES = {
     for component, modules in _MODULES.items()
 }
 _TABLE = "pe"
+_SIZE = Setting(int)
 
 
 def _find_variants(names: Collection[str]) -> Variants:
@@ -66,10 +67,10 @@ def _read_config(
         _, length, width = axis_sizes(shapes, _TABLE, 3)
         return _build(PositionalEncodingConfig, {"d_model": width, "max_seq_len": length}, given)
     if first.startswith("layers."):
-        depth = 1 + max(int(name.split(".")[1]) for name in shapes if name != _TABLE)
-        num_layers = given.pop("num_layers", depth)
-        layer = _build(TransformerEncoderLayerConfig, _layer_sizes(shapes, "layers.0."), given)
-        return EncoderConfig(layer=layer, num_layers=num_layers)
+        num_layers = given.pop("num_layers", layer_count(shapes, "layers."))
+        check_layer_count(num_layers, shapes, "num_layers")
+        values = _values(TransformerEncoderLayerConfig, _layer_sizes(shapes, "layers.0."), given)
+        return EncoderConfig(layer=TransformerEncoderLayerConfig(**values), num_layers=num_layers)
     if first.startswith(("multi_head_attention.", "feed_forward.", "norm")):
         return _build(TransformerEncoderLayerConfig, _layer_sizes(shapes, ""), given)
     if first.startswith("W_"):
@@ -89,12 +90,15 @@ def _write_config(config: Config, source: Mapping[str, Any] | None) -> dict[str,
             raise ValueError("seed_encoder has no Encoder with an embedding or a pooler")
         return settings | {"num_layers": config.num_layers} | config.layer.to_dict()
     if isinstance(config, AttentionConfig):
-        kept = {"d_model": config.d_model, "num_heads": config.num_heads}
-        kept["attention_dropout"] = config.attention_dropout
-        plain = AttentionConfig(**kept)
+        plain = AttentionConfig(
+            d_model=config.d_model,
+            num_heads=config.num_heads,
+            attention_dropout=config.attention_dropout,
+        )
         if config.leaves() != plain.leaves() or config.score != plain.score:
             raise ValueError("seed_encoder has no attention with grouped heads or a score config")
-        return settings | kept
+        kept = ("d_model", "num_heads", "attention_dropout")
+        return settings | {key: getattr(config, key) for key in kept}
     if type(config) not in _RULES:
         raise ValueError(f"seed_encoder has no {config.component}")
     return settings | config.to_dict()
@@ -112,6 +116,13 @@ def _layer_sizes(shapes: Mapping[str, Shape], prefix: str) -> dict[str, int | No
 def _build(
     component: type[Config], sizes: Mapping[str, int | None], given: Mapping[str, Any]
 ) -> Config:
+    return component(**_values(component, sizes, given))
+
+
+def _values(
+    component: type[Config], sizes: Mapping[str, int | None], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the fields of a config: sizes read from the shapes, and the settings given."""
     known = {field.name: field for field in fields(component)}
     for key in given.keys() - known.keys():
         raise ValueError(f"{key}: {component.component} has no such setting")
@@ -119,7 +130,7 @@ def _build(
     for key, field in known.items():
         if field.default is MISSING or key in sizes:
             require(values, key)
-    return component(**values)
+    return values
 
 
 SEED_ENCODER = Family(
@@ -128,13 +139,11 @@ SEED_ENCODER = Family(
     model_types=("seed_encoder",),
     templates=(*(r.source[0] for rules in _RULES.values() for r in rules), _TABLE),
     settings=SettingsTable(
-        understood=dict.fromkeys(
-            (
-                *(field.name for field in fields(TransformerEncoderLayerConfig)),
-                "num_layers",
-                "max_seq_len",
-            )
-        ),
+        understood={
+            **dict.fromkeys(("d_model", "num_heads", "d_ff", "num_layers", "max_seq_len"), _SIZE),
+            **dict.fromkeys(("dropout", "attention_dropout", "eps"), Setting((int, float))),
+            **dict.fromkeys(("activation", "norm_placement"), Setting(str)),
+        },
         bookkeeping=frozenset({"model_type"}),
     ),
     find_variants=_find_variants,

@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ...spec import Config, HeadAttentionConfig
+from ...spec.checks import Shape
 from ..rules import Rule, rule
-from ..settings import SettingsTable, axis_sizes, require
-from ..transforms import Shape
+from ..settings import Setting, SettingsTable, axis_sizes, require
 from .family import Family, Recreated, Variants
 
 _MASK = "_tril_mask"
@@ -58,7 +58,7 @@ SEED_HEAD = Family(
     model_types=("seed_head",),
     templates=(*(r.source[0] for r in _RULES), _MASK),
     settings=SettingsTable(
-        understood={"emb_size": None, "head_size": None, "max_seq_len": None},
+        understood=dict.fromkeys(("emb_size", "head_size", "max_seq_len"), Setting(int)),
         bookkeeping=frozenset({"model_type"}),
     ),
     find_variants=_find_variants,

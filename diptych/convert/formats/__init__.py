@@ -18,6 +18,8 @@ from .safetensors import read_safetensors, write_safetensors
 from .shards import INDEX_SUFFIX, read_sharded, write_sharded
 from .source import FileSource
 from .tensor import Tensor
+from .torch_pickle import read_torch_pickle
+from .torch_pickle_writer import write_torch_pickle
 
 _FORMATS = (
     Format(
@@ -26,6 +28,15 @@ _FORMATS = (
         preferred=("model.safetensors",),
         bookkeeping=frozenset(),
         read=read_safetensors,
+    ),
+    Format(
+        kind="pt",
+        suffixes=(".bin", ".pt", ".pth", ".ckpt"),
+        preferred=("pytorch_model.bin", "model.pt"),
+        bookkeeping=frozenset(
+            ("optimizer.bin", "optimizer.pt", "rng_state.pth", "scheduler.pt", "training_args.bin")
+        ),
+        read=read_torch_pickle,
     ),
 )
 
@@ -77,7 +88,21 @@ def _write_safetensors(
     return write_sharded(folder, file_name, plan, arrays, max_shard_size, write_file)
 
 
-WRITERS: Mapping[str, Writer] = MappingProxyType({"safetensors": _write_safetensors})
+def _write_torch_pickle(
+    folder: Path,
+    plan: Sequence[Planned],
+    arrays: Iterable[tuple[str, np.ndarray]],
+    *,
+    file_name: str,
+    max_shard_size: int | None = None,
+    metadata: Mapping[str, str],
+) -> tuple[str, ...]:
+    return write_sharded(folder, file_name, plan, arrays, max_shard_size, write_torch_pickle)
+
+
+WRITERS: Mapping[str, Writer] = MappingProxyType(
+    {"safetensors": _write_safetensors, "pt": _write_torch_pickle}
+)
 """The writer of each kind of container."""
 
 
@@ -101,6 +126,8 @@ def find_container(path: Path) -> Container:
     start = source.read(0, 512)
     if is_safetensors(start, source.size):
         return read_safetensors(path)
+    if start.startswith((b"PK\x03\x04", b"\x80")):
+        return read_torch_pickle(path)
     kind = recognise(start, source.size)
     raise fault(path, f"is {kind}" if kind else "is no checkpoint that is read")
 

@@ -1,0 +1,31 @@
+PYTHON ?= python3
+PIP_ARGS ?=
+BIN := .venv/bin
+
+.PHONY: demo test slow check bench clean
+
+demo: .venv/ready    ## convert a trained BERT to Flax and prove it identical
+	$(BIN)/python examples/demo.py
+
+test: .venv/ready    ## the parity suite
+	$(BIN)/python -m pytest
+
+slow: .venv/ready    ## its long tail
+	$(BIN)/python -m pytest -m slow
+
+check: .venv/ready   ## formatting, lint, types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: .venv/ready   ## timings beside the stock functions of both frameworks
+	$(BIN)/python -m benchmarks.run
+
+.venv/ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Diptych needs Python 3.11 or newer, not " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install $(PIP_ARGS) --constraint constraints.txt --editable '.[test]'
+	touch $@
+
+clean:
+	rm -rf .venv demo

@@ -1,0 +1,251 @@
+"""The ``diptych`` command: inspect, convert, verify, diff, families.
+
+Exit codes: 0 done and identical, 1 a difference was found, 2 input or usage refused, 3 output not
+written, 70 a fault of Diptych's own, 130 and 143 interrupted.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+import diptych
+from diptych.spec import CheckpointError, OutputError
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__
+)
+
+
+class To(StrEnum):
+    """Layouts that convert writes."""
+
+    flax = "flax"
+    torch = "torch"
+    hf = "hf"
+
+
+class Format(StrEnum):
+    """Containers that convert writes."""
+
+    safetensors = "safetensors"
+    pt = "pt"
+
+
+Source = Annotated[str, typer.Argument(metavar="SRC", help="A checkpoint: file or folder.")]
+Family = Annotated[str | None, typer.Option(help="Take this family instead of detecting one.")]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="A config.json for a bare state dict.")
+]
+Setting = Annotated[
+    list[str] | None, typer.Option("--set", metavar="K=V", help="A setting the file lacks.")
+]
+Key = Annotated[
+    str | None, typer.Option(metavar="PATH", help="The sub-dictionary of a training file to read.")
+]
+Ignored = Annotated[
+    list[str] | None,
+    typer.Option("--ignore-setting", metavar="K", help="Accept a setting that is not understood."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    if version:
+        print(f"diptych {diptych.__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def inspect(
+    src: Source,
+    family: Family = None,
+    config: ConfigFile = None,
+    setting: Setting = None,
+    key: Key = None,
+    ignore_setting: Ignored = None,
+    as_json: Json = False,
+) -> None:
+    """Say what a checkpoint holds: names, shapes, dtypes, family, layout, settings."""
+    inspection = diptych.inspect_checkpoint(
+        src,
+        family=family,
+        config=config,
+        settings=_settings(setting),
+        key=key,
+        ignore_settings=tuple(ignore_setting or ()),
+    )
+    _print(inspection, as_json)
+
+
+@app.command()
+def convert(
+    src: Source,
+    dst: Annotated[str, typer.Argument(metavar="DST", help="The folder to write.")],
+    to: Annotated[To, typer.Option(help="The layout to write.")],
+    family: Family = None,
+    format: Annotated[Format, typer.Option(help="The container to write.")] = Format.safetensors,
+    dtype: Annotated[
+        str | None,
+        typer.Option(help="Cast floating tensors: float32, float16, bfloat16 or float64."),
+    ] = None,
+    max_shard_size: Annotated[
+        str | None, typer.Option(metavar="S", help="Split the weights, for example at 2GB.")
+    ] = None,
+    config: ConfigFile = None,
+    setting: Setting = None,
+    key: Key = None,
+    ignore_setting: Ignored = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan only; write nothing.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace DST.")] = False,
+    verify_after: Annotated[
+        bool, typer.Option("--verify", help="Run `diptych verify SRC DST` afterwards.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Carry a checkpoint to another layout or container, bit for bit."""
+    with _progress() as progress:
+        report = diptych.convert_checkpoint(
+            src,
+            dst,
+            to=to.value,
+            family=family,
+            format=format.value,
+            dtype=dtype,
+            max_shard_size=max_shard_size,
+            config=config,
+            settings=_settings(setting),
+            key=key,
+            ignore_settings=tuple(ignore_setting or ()),
+            dry_run=dry_run,
+            overwrite=overwrite,
+            progress=progress,
+        )
+    if not verify_after or dry_run:
+        return _print(report, as_json)
+    verification = diptych.verify(src, dst)
+    if as_json:
+        print(json.dumps({"convert": report.to_dict(), "verify": verification.to_dict()}))
+    else:
+        print(report, verification, sep="\n\n")
+    raise typer.Exit(0 if verification.identical else 1)
+
+
+@app.command()
+def verify(
+    a: Annotated[str, typer.Argument(metavar="A", help="A checkpoint.")],
+    b: Annotated[str | None, typer.Argument(metavar="[B]", help="Another.")] = None,
+    weights_only: Annotated[
+        bool, typer.Option("--weights-only", help="Leave the outputs out.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Check A against its manifest, or A and B: weights bit for bit, then their outputs."""
+    verification = diptych.verify(a, b, weights_only=weights_only)
+    _print(verification, as_json)
+    raise typer.Exit(0 if verification.identical else 1)
+
+
+@app.command()
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="A checkpoint in any layout.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another.")],
+    as_json: Json = False,
+) -> None:
+    """Compare two checkpoints of any layout, tensor by tensor."""
+    difference = diptych.diff_checkpoints(a, b)
+    _print(difference, as_json)
+    raise typer.Exit(0 if difference.identical else 1)
+
+
+@app.command()
+def families(as_json: Json = False) -> None:
+    """List the families of checkpoints that convert understands."""
+    from diptych.convert import FAMILIES
+
+    found = {family.name: family.summary for family in FAMILIES.values()}
+    if as_json:
+        return print(json.dumps(found))
+    for name, summary in found.items():
+        print(f"{name:<16} {summary}")
+
+
+def main() -> NoReturn:
+    """Run the command and exit by the contract at the top of this file."""
+    try:
+        code = app(standalone_mode=False) or 0
+    except (KeyboardInterrupt, typer.Abort):
+        code = _fail("interrupted", 130)
+    except SystemExit as exit_:  # convert ends so on SIGTERM, once it has cleaned up
+        code = _fail("terminated", 143) if exit_.code == 143 else exit_.code
+    except _USAGE_ERROR as error:
+        code = _fail(error.format_message(), 2)
+    except CheckpointError as error:
+        code = _fail(str(error), 2, error.faults)
+    except ValueError as error:
+        code = _fail(str(error), 2)
+    except OutputError as error:
+        code = _fail(str(error), 3)
+    except Exception as error:
+        if "--debug" in sys.argv[1:]:
+            raise
+        code = _fail(f"internal: {type(error).__name__}: {error}", 70)
+    sys.exit(code)
+
+
+_USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # typer keeps the class, not its name, public
+
+
+def _fail(message: str, code: int, faults: tuple[str, ...] = ()) -> int:
+    """Print the one error line, with ``--json`` also all faults, and return the exit code."""
+    if "--json" in sys.argv[1:]:
+        print(json.dumps({"error": message, "faults": list(faults)}))
+    more = f" (and {len(faults) - 1} more: --json lists all)" if len(faults) > 1 else ""
+    line = "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode()
+        for c in " ".join(message.split())
+    )
+    print(f"error: {line}{more}", file=sys.stderr)
+    return code
+
+
+def _print(result: Any, as_json: bool) -> None:
+    print(json.dumps(result.to_dict(), indent=2) if as_json else result)
+
+
+def _settings(pairs: list[str] | None) -> dict[str, Any]:
+    """Return ``K=V`` pairs as a dictionary; a value that is JSON is read as such."""
+    settings = {}
+    for pair in pairs or ():
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"--set {pair!r} must have the form K=V")
+        try:
+            settings[name] = json.loads(value)
+        except json.JSONDecodeError:
+            settings[name] = value
+    return settings
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None] | None]:
+    """Give a callback (bytes done, bytes in all) that draws a bar; none where nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
+
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("convert", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

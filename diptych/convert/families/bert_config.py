@@ -1,0 +1,203 @@
+"""BERT's settings to the component's config and back."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...spec import (
+    Config,
+    EncoderConfig,
+    EncoderWithHeadsConfig,
+    MaskedLMHeadConfig,
+    NextSentenceHeadConfig,
+    QuestionAnsweringHeadConfig,
+    SequenceClassificationHeadConfig,
+    TextEmbeddingConfig,
+    TokenClassificationHeadConfig,
+    TransformerEncoderLayerConfig,
+)
+from ...spec.checks import Shape
+from ..settings import axis_sizes, check_layer_count, layer_count, require
+from .bert_settings import ACTIVATIONS, ARCHITECTURE_HEADS
+from .family import Variants
+
+_WORDS = "embeddings.word_embeddings.weight"
+_DECODER = "cls.predictions.decoder.weight"
+
+
+def read_bert_config(
+    settings: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
+) -> Config:
+    prefix = "bert." if "bert_prefix" in variants else ""
+    values = {**settings, **_sizes(settings, shapes, prefix)}
+    d_model = require(values, "hidden_size")
+    check_layer_count(values["num_hidden_layers"], shapes, "num_hidden_layers")
+    activation = ACTIVATIONS.get(values["hidden_act"])
+    if activation is None:
+        choices = ", ".join(sorted(ACTIVATIONS))
+        raise ValueError(f"hidden_act: {values['hidden_act']!r} must be one of {choices}")
+    eps = values["layer_norm_eps"]
+    encoder = EncoderConfig(
+        layer=TransformerEncoderLayerConfig(
+            d_model=d_model,
+            num_heads=require(values, "num_attention_heads"),
+            d_ff=require(values, "intermediate_size"),
+            dropout=values["hidden_dropout_prob"],
+            activation=activation,
+            eps=eps,
+            attention_dropout=values["attention_probs_dropout_prob"],
+        ),
+        num_layers=require(values, "num_hidden_layers"),
+        embedding=TextEmbeddingConfig(
+            vocab_size=require(values, "vocab_size"),
+            d_model=d_model,
+            max_seq_len=require(values, "max_position_embeddings"),
+            num_token_types=require(values, "type_vocab_size"),
+            eps=eps,
+            dropout=values["hidden_dropout_prob"],
+        ),
+        pooler=f"{prefix}pooler.dense.weight" in shapes,
+    )
+    heads: dict[str, Any] = {}
+    if any(name.startswith("cls.predictions.") for name in shapes):
+        if values["tie_word_embeddings"] is False:
+            raise ValueError("tie_word_embeddings: false is not supported with a masked LM head")
+        heads["masked_lm"] = MaskedLMHeadConfig(
+            d_model=d_model,
+            vocab_size=values["vocab_size"],
+            activation=activation,
+            eps=eps,
+        )
+    if any(name.startswith("cls.seq_relationship.") for name in shapes):
+        heads["next_sentence"] = NextSentenceHeadConfig(d_model=d_model)
+    if any(name.startswith("qa_outputs.") for name in shapes):
+        heads["question_answering"] = QuestionAnsweringHeadConfig(d_model=d_model)
+    if any(name.startswith("classifier.") for name in shapes):
+        name, head = _classifier(values, shapes, d_model, encoder.pooler)
+        heads[name] = head
+    return EncoderWithHeadsConfig(encoder=encoder, **heads) if heads else encoder
+
+
+def write_bert_config(config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
+    encoder, heads = encoder_and_heads(config)
+    layer, embedding = encoder.layer, encoder.embedding
+    masked_lm = heads.get("masked_lm")
+    faults = {
+        "an encoder without an embedding": embedding is None,
+        "an embedding without token types": embedding and not embedding.num_token_types,
+        "an embedding with its own eps or dropout": embedding
+        and (embedding.eps, embedding.dropout) != (layer.eps, layer.dropout),
+        "pre-norm layers": layer.norm_placement != "post",
+        "a masked LM head with its own eps or activation": masked_lm
+        and (masked_lm.eps, masked_lm.activation) != (layer.eps, layer.activation),
+        "a sequence and a token classifier": {"sequence_classification", "token_classification"}
+        <= heads.keys(),
+    }
+    for fault, is_there in faults.items():
+        if is_there:
+            raise ValueError(f"bert has no {fault}")
+    assert embedding is not None
+    settings: dict[str, Any] = {**(source or {}), "model_type": "bert"}
+    names = settings.get("architectures") or _architectures(heads)
+    settings["architectures"] = [names] if isinstance(names, str) else names
+    wanted: dict[str, Any] = {
+        "attention_probs_dropout_prob": layer.attention_dropout,
+        "hidden_dropout_prob": layer.dropout,
+        "hidden_size": layer.d_model,
+        "intermediate_size": layer.d_ff,
+        "layer_norm_eps": layer.eps,
+        "max_position_embeddings": embedding.max_seq_len,
+        "num_attention_heads": layer.num_heads,
+        "num_hidden_layers": encoder.num_layers,
+        "type_vocab_size": embedding.num_token_types,
+        "vocab_size": embedding.vocab_size,
+    }
+    if ACTIVATIONS.get(settings.get("hidden_act", "")) != layer.activation:
+        names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
+        wanted["hidden_act"] = names[layer.activation]
+    return settings | wanted | _label_settings(settings, heads, layer.dropout)
+
+
+def encoder_and_heads(config: Config) -> tuple[EncoderConfig, dict[str, Any]]:
+    if isinstance(config, EncoderWithHeadsConfig):
+        return config.encoder, dict(config.heads)
+    if isinstance(config, EncoderConfig):
+        return config, {}
+    raise ValueError(f"bert has no {config.component}")
+
+
+def _sizes(
+    settings: Mapping[str, Any], shapes: Mapping[str, Shape], prefix: str
+) -> dict[str, int | None]:
+    """Return the sizes that the settings lack, read from the shapes."""
+    words, embeddings = f"{prefix}{_WORDS}", f"{prefix}embeddings"
+    words = words if words in shapes else _DECODER
+    places = {
+        "vocab_size": (words, 0),
+        "hidden_size": (words, 1),
+        "max_position_embeddings": (f"{embeddings}.position_embeddings.weight", 0),
+        "type_vocab_size": (f"{embeddings}.token_type_embeddings.weight", 0),
+        "intermediate_size": (f"{prefix}encoder.layer.0.intermediate.dense.weight", 0),
+    }
+    sizes = {
+        key: axis_sizes(shapes, name, 2)[axis]
+        for key, (name, axis) in places.items()
+        if settings[key] is None
+    }
+    if settings["num_hidden_layers"] is None:
+        sizes["num_hidden_layers"] = layer_count(shapes, f"{prefix}encoder.layer.")
+    return sizes
+
+
+def _classifier(
+    values: Mapping[str, Any], shapes: Mapping[str, Shape], d_model: int, pooler: bool
+) -> tuple[str, SequenceClassificationHeadConfig]:
+    architectures = values["architectures"] or []
+    name = architectures if isinstance(architectures, str) else next(iter(architectures), None)
+    heads = ARCHITECTURE_HEADS.get(name, ()) if name else ()
+    kind: type[SequenceClassificationHeadConfig]
+    if "token_classification" in heads or (not name and not pooler):
+        head, kind = "token_classification", TokenClassificationHeadConfig
+    elif "sequence_classification" in heads:
+        head, kind = "sequence_classification", SequenceClassificationHeadConfig
+    else:
+        raise ValueError(
+            f"architectures: {name!r} does not say what the classifier reads; give --set "
+            "architectures=BertForSequenceClassification (or BertForTokenClassification)"
+        )
+    rows, _ = axis_sizes(shapes, "classifier.weight", 2)
+    labels = len(values["id2label"]) if values["id2label"] else values["num_labels"]
+    num_labels = 1 if name == "BertForMultipleChoice" else labels or rows
+    dropout = values["classifier_dropout"]
+    return head, kind(
+        d_model=d_model,
+        num_labels=require({"num_labels": num_labels}, "num_labels"),
+        dropout=values["hidden_dropout_prob"] if dropout is None else dropout,
+    )
+
+
+def _architectures(heads: Mapping[str, Any]) -> list[str]:
+    fitting = [name for name, ours in ARCHITECTURE_HEADS.items() if set(ours) == heads.keys()]
+    return fitting[:1]
+
+
+def _label_settings(
+    settings: Mapping[str, Any], heads: Mapping[str, Any], hidden_dropout: float
+) -> dict[str, Any]:
+    """Return the settings of a classifier that differ from what the settings say already."""
+    head = heads.get("sequence_classification") or heads.get("token_classification")
+    if head is None:
+        return {}
+    wanted: dict[str, Any] = {}
+    dropout = settings.get("classifier_dropout")
+    if head.dropout != (hidden_dropout if dropout is None else dropout):
+        wanted["classifier_dropout"] = head.dropout
+    is_choice = "BertForMultipleChoice" in (settings.get("architectures") or ())
+    labels = (
+        len(settings.get("id2label") or "..")
+        if "num_labels" not in settings
+        else settings["num_labels"]
+    )
+    if head.num_labels != labels and not is_choice:
+        names = {str(i): f"LABEL_{i}" for i in range(head.num_labels)}
+        wanted |= {"id2label": names, "label2id": {name: int(i) for i, name in names.items()}}
+    return wanted

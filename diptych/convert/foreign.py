@@ -1,0 +1,187 @@
+"""Reading a family's own layout: which family, which settings, which variants, which buffers."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ..spec.checks import nearest
+from ..spec.errors import CheckpointError
+from .bits import same_bytes
+from .dtypes import numpy_dtype
+from .families import FAMILIES, Family, Recreated, named_family, recreate
+from .formats import Container, Tensor, fault
+from .leaf import LeafTensor, read_leaves, stored_leaf
+from .rules import MAX_SUGGESTIONS, name_faults, raise_faults
+
+WRAPPERS = ("module", "_orig_mod")
+"""What data-parallel training and compilation put into names, at any depth."""
+
+
+def read_foreign(
+    container: Container,
+    given: Mapping[str, Any],
+    where: str,
+    *,
+    family: str | Family | None,
+    settings: Mapping[str, Any],
+    ignored: Collection[str],
+) -> dict[str, Any]:
+    """Return the fields of a ``Checkpoint`` in the layout "hf", all but path and companions.
+
+    Raises:
+        CheckpointError: If the family is not clear, a setting is refused, or a tensor is missing,
+            unknown, or of the wrong shape; lists all.
+    """
+    raw = {**given, **settings}
+    container, notes = _chosen(container, family)
+    tensors, unwrapped = unwrap_names(container)
+    found = find_family(container, tensors, raw, where, family)
+    raise_faults(_setting_faults(found, raw, ignored), where=where)
+    values = found.settings.values(raw)
+    variants = found.find_variants(tensors.keys())
+    try:
+        shapes = {name: tensor.shape for name, tensor in tensors.items()}
+        config = found.read_config(values, shapes, variants)
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"{where}: {error}") from None
+    parameters = {name: t for name, t in tensors.items() if not found.is_buffer(name)}
+    leaves, faults = read_leaves(parameters, found.rules(config, variants), config.leaves())
+    raise_faults(faults, where=str(container.files[0]))
+    buffers, recreated = _read_buffers(found, tensors)
+    return {
+        "container": container,
+        "layout": "hf",
+        "family": found,
+        "config": config,
+        "leaves": leaves,
+        "buffers": buffers,
+        "recreated": recreated,
+        "variants": variants,
+        "ignored": {key: raw[key] for key in sorted(ignored) if key in raw},
+        "source_config": raw,
+        "notes": (*container.notes, *notes, *unwrapped, *_default_notes(found, raw, values)),
+    }
+
+
+def find_family(
+    container: Container,
+    names: Collection[str],
+    raw: Mapping[str, Any],
+    where: str,
+    family: str | Family | None,
+) -> Family:
+    """Return the family asked for, or that ``model_type`` or else the names tell.
+
+    Raises:
+        CheckpointError: If none or several fit; says what is not covered.
+    """
+    if family is not None:
+        return named_family(family)
+    model_type = raw.get("model_type")
+    if model_type is not None:
+        for candidate in FAMILIES.values():
+            if model_type in candidate.model_types:
+                return candidate
+        known = ", ".join(t for each in FAMILIES.values() for t in each.model_types)
+        raise fault(where, f"{model_type!r} is of no family that is read ({known})", "model_type")
+    uncovered = {candidate.name: candidate.uncovered(names) for candidate in FAMILIES.values()}
+    fitting = [FAMILIES[name] for name, left in uncovered.items() if names and not left]
+    if len(fitting) == 1:
+        return fitting[0]
+    path = container.files[0]
+    if fitting:
+        several = ", ".join(candidate.name for candidate in fitting)
+        raise fault(path, f"its names fit several families: give --family ({several})")
+    best = min(uncovered, key=lambda name: len(uncovered[name]))
+    if len(uncovered[best]) == len(names):
+        first = next(iter(names), None)
+        cause = f"0 of {len(names)} tensors are of a family that is read ({', '.join(FAMILIES)})"
+        raise fault(path, cause if first is None else f"{cause}; the first is {first}")
+    faults = tuple(
+        f"{path}: {name}: no rule of {best} covers it"
+        + (nearest(name, FAMILIES[best].templates) if place < MAX_SUGGESTIONS else "")
+        for place, name in enumerate(uncovered[best])
+    )
+    raise CheckpointError(faults[0], faults)
+
+
+def unwrap_names(container: Container) -> tuple[dict[str, Tensor], list[str]]:
+    """Return the tensors without wrappers in their names, and a note if there were any.
+
+    Raises:
+        CheckpointError: If two names become one, or one is a leaf and a folder of names.
+    """
+    tensors: dict[str, Tensor] = {}
+    faults = []
+    for name, tensor in container.tensors.items():
+        plain = ".".join(part for part in name.split(".") if part not in WRAPPERS)
+        if plain in tensors:
+            faults.append(f"{name}: collides with {tensors[plain].name}")
+        tensors[plain] = tensor
+    raise_faults(faults + name_faults(list(tensors)), where=str(container.files[0]))
+    count = sum(name not in tensors for name in container.tensors)
+    wrappers = " and ".join(f"{wrapper}." for wrapper in WRAPPERS)
+    return tensors, [f"{wrappers} taken out of {count} names"] if count else []
+
+
+def _chosen(container: Container, family: str | Family | None) -> tuple[Container, list[str]]:
+    """Return the container with one dictionary of a training file chosen, and what lies outside."""
+    holders = [path for path, branch in container.tree.items() if branch.tensors]
+    if not container.tensors and holders:
+        wanted = list(FAMILIES.values()) if family is None else [named_family(family)]
+        fitting = [path for path in holders if _fits(container.select(path), wanted)]
+        if len(fitting) != 1:
+            several = ", ".join(map(repr, fitting or holders))
+            cause = "several dictionaries fit" if fitting else "no family fits any dictionary"
+            raise fault(container.files[0], f"{cause}: {several}: give --key")
+        container = container.select(fitting[0])
+    outside = []
+    for path, branch in container.tree.items():
+        if branch.tensors is container.tensors:
+            outside += [f"{name!r} ({what})" for name, what in branch.others.items()]
+        elif branch.tensors:
+            outside.append(f"{path!r} ({len(branch.tensors)} tensors)")
+    return container, [f"not read: {', '.join(outside)}"] if outside else []
+
+
+def _fits(container: Container, families: list[Family]) -> bool:
+    names = unwrap_names(container)[0].keys()
+    return any(not family.uncovered(names) for family in families)
+
+
+def _setting_faults(family: Family, raw: Mapping[str, Any], ignored: Collection[str]) -> list[str]:
+    faults = family.settings.faults(raw, ignored)
+    model_type = raw.get("model_type", None)
+    if model_type not in (None, *family.model_types) and "model_type" not in ignored:
+        faults.append(
+            f"model_type: {model_type!r} is not of the family {family.name}; "
+            "--ignore-setting model_type accepts it"
+        )
+    return faults
+
+
+def _read_buffers(
+    family: Family, tensors: Mapping[str, Tensor]
+) -> tuple[dict[str, LeafTensor], dict[str, Recreated]]:
+    """Return the buffers that must travel, and those whose very bytes a recipe gives."""
+    buffers: dict[str, LeafTensor] = {}
+    recreated: dict[str, Recreated] = {}
+    for name, tensor in tensors.items():
+        if not family.is_buffer(name):
+            continue
+        recipe = family.recipe(name)
+        made = recreate(recipe, numpy_dtype(tensor.dtype), tensor.shape) if recipe else None
+        if recipe and made is not None and same_bytes(made, tensor.read()):
+            recreated[name] = Recreated(tensor.dtype, tensor.shape, recipe)
+        else:
+            buffers[name] = stored_leaf(tensor)
+    return buffers, recreated
+
+
+def _default_notes(family: Family, raw: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
+    """Return a note of the defaults that a bare state dict was read with."""
+    if "model_type" in raw:
+        return []
+    taken = [f"{k}={v!r}" for k, v in values.items() if k not in raw and v is not None]
+    return (
+        [f"settings of {family.name} taken at their default: {', '.join(taken)}"] if taken else []
+    )

@@ -1,0 +1,103 @@
+"""Tensors under their canonical names, read when they are asked for."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..spec import Leaves
+from ..spec.checks import Shape
+from .bits import TensorSpec
+from .cast import cast_values, target_code
+from .formats import Tensor, fault
+from .rules import Rule, Step, assign_rules, inverse
+
+FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ")
+
+
+@dataclass(frozen=True)
+class LeafTensor:
+    """One tensor, not yet read.
+
+    Attributes:
+        dtype: Code of ``diptych.convert.dtypes``.
+        shape: Its shape as torch stores it.
+        read: Returns the values, C-contiguous, in memory of their own.
+    """
+
+    dtype: str
+    shape: Shape
+    read: Callable[[], np.ndarray]
+
+
+def read_leaves(
+    tensors: Mapping[str, Tensor], rules: Sequence[Rule], expected: Leaves
+) -> tuple[dict[str, LeafTensor], list[str]]:
+    """Return the leaves that stored tensors give through rules, from headers only.
+
+    Args:
+        tensors: Stored tensors by source name.
+        rules: From source names to canonical names.
+        expected: The component's leaves; each must be given once, in its shape.
+
+    Returns:
+        Leaves by canonical name, in the order of ``expected``, and all faults as ``NAME: CAUSE``,
+        in the source's spelling.
+    """
+    sources = source_names(rules, expected)
+    steps, faults = assign_rules(
+        tensors, rules, known=[name for names in sources.values() for name in names]
+    )
+    leaves: dict[str, LeafTensor] = {}
+    for step in steps:
+        names = ", ".join(step.sources)
+        try:
+            specs = step.transform.outputs(
+                [TensorSpec(tensors[name].dtype, tensors[name].shape) for name in step.sources]
+            )
+        except ValueError as error:
+            faults.append(f"{names}: {error}")
+            continue
+        for place, (target, spec) in enumerate(zip(step.targets, specs, strict=True)):
+            if target not in expected:
+                faults.append(f"{names}: the configuration has no such tensor")
+            elif spec.shape != expected[target].shape:
+                faults.append(f"{names}: shape {spec.shape}, expected {expected[target].shape}")
+            elif spec.dtype not in FLOATING:
+                faults.append(f"{names}: a parameter of dtype {spec.dtype}: dequantise first")
+            leaves[target] = LeafTensor(*spec, _reader(tensors, step, place))
+    faults += [
+        f"{', '.join(sources.get(name, (name,)))}: missing"
+        for name in expected
+        if name not in leaves
+    ]
+    return {name: leaves[name] for name in expected if name in leaves}, faults
+
+
+def source_names(rules: Sequence[Rule], leaves: Leaves) -> dict[str, tuple[str, ...]]:
+    """Return, by canonical name, the source names that the rules take it from."""
+    steps, _ = assign_rules(leaves, inverse(rules))
+    return {name: step.targets for step in steps for name in step.sources}
+
+
+def stored_leaf(tensor: Tensor) -> LeafTensor:
+    """Return a stored tensor as it is."""
+    return LeafTensor(tensor.dtype, tensor.shape, tensor.read)
+
+
+def cast_leaf(leaf: LeafTensor, code: str) -> LeafTensor:
+    """Return a tensor that is cast when it is read, if its dtype is one that a cast takes."""
+    target = target_code(leaf.dtype, code)
+    return LeafTensor(target, leaf.shape, lambda: cast_values(leaf.read(), target)[0])
+
+
+def _reader(tensors: Mapping[str, Tensor], step: Step, place: int) -> Callable[[], np.ndarray]:
+    def read() -> np.ndarray:
+        arrays = [tensors[name].read() for name in step.sources]
+        try:
+            return step.transform.apply(arrays)[place]
+        except ValueError as error:
+            first = tensors[step.sources[0]]
+            raise fault(first.path, str(error), ", ".join(step.sources)) from None
+
+    return read

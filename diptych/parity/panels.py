@@ -1,0 +1,101 @@
+"""Running one checkpoint in one panel: arrays in, arrays by name out."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from diptych.convert import Checkpoint
+
+from .inputs import Batch
+
+Outputs = dict[str, np.ndarray]
+
+
+def missing_frameworks() -> list[str]:
+    """Return which of torch, jax and flax are not installed."""
+    return [name for name in ("torch", "jax", "flax") if find_spec(name) is None]
+
+
+def run_torch(checkpoint: Checkpoint, batches: tuple[Batch, ...], dtype: str) -> list[Outputs]:
+    """Load a checkpoint into the PyTorch panel and return the outputs of every batch.
+
+    Args:
+        checkpoint: An open checkpoint in any layout.
+        batches: Inputs.
+        dtype: Of the parameters and of floating inputs, "float32" or "float64".
+
+    Returns:
+        One dictionary a batch, of float arrays by name: ``output``, ``hidden_states[0]``, ...
+    """
+    import torch
+
+    import torch_impl
+
+    model = torch_impl.load_model(checkpoint, dtype=dtype)
+    results = []
+    with torch.inference_mode():
+        for batch in batches:
+            args, arrays, flags = _arguments(batch, dtype)
+            tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+            output = model(*(torch.from_numpy(array) for array in args), **tensors, **flags)
+            results.append({name: x.numpy() for name, x in named_arrays(output)})
+    return results
+
+
+def run_jax(checkpoint: Checkpoint, batches: tuple[Batch, ...], dtype: str) -> list[Outputs]:
+    """Load a checkpoint into the JAX panel and return the outputs of every batch, compiled.
+
+    Args:
+        checkpoint: An open checkpoint in any layout.
+        batches: Inputs.
+        dtype: Of the parameters and of floating inputs, "float32" or "float64".
+
+    Returns:
+        One dictionary a batch, of float arrays by name: ``output``, ``hidden_states[0]``, ...
+    """
+    import jax
+
+    import jax_impl
+
+    results = []
+    with jax.enable_x64(dtype == "float64"):
+        model = jax_impl.load_model(checkpoint, dtype=dtype)
+        for batch in batches:
+            args, arrays, flags = _arguments(batch, dtype)
+            output = jax.jit(lambda m, args, arrays, f=flags: m(*args, **arrays, **f))(
+                model, args, arrays
+            )
+            results.append({name: np.asarray(x) for name, x in named_arrays(output)})
+    return results
+
+
+def named_arrays(output: Any, name: str = "output") -> Iterator[tuple[str, Any]]:
+    """Yield every array of a component's return value with its name.
+
+    A named tuple gives its fields' names, a plain pair is ``output`` and ``attention_weights``,
+    and what a field holds several of is numbered: ``hidden_states[0]``.
+    """
+    if hasattr(output, "dtype"):
+        yield name, output
+    elif hasattr(output, "_fields"):
+        for field in output._fields:
+            yield from named_arrays(getattr(output, field), field)
+    elif isinstance(output, tuple) and name == "output":
+        for field, part in zip(("output", "attention_weights"), output, strict=True):
+            yield from named_arrays(part, field)
+    elif isinstance(output, tuple):
+        for i, part in enumerate(output):
+            yield from named_arrays(part, f"{name}[{i}]")
+
+
+def _arguments(
+    batch: Batch, dtype: str
+) -> tuple[tuple[np.ndarray, ...], dict[str, np.ndarray], dict[str, Any]]:
+    def cast(array: np.ndarray) -> np.ndarray:
+        return array.astype(dtype) if array.dtype == np.float64 else array
+
+    arrays = {k: cast(v) for k, v in batch.kwargs.items() if isinstance(v, np.ndarray)}
+    flags = {k: v for k, v in batch.kwargs.items() if not isinstance(v, np.ndarray)}
+    return tuple(cast(array) for array in batch.args), arrays, flags

@@ -1,0 +1,170 @@
+"""``verify``: a checkpoint against its manifest, or two checkpoints against each other."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from diptych.convert import Diff, diff_checkpoints, open_pair, verify_manifest
+from diptych.convert.manifest import MANIFEST
+from diptych.spec import CheckpointError
+
+from .compare import HEADER, Comparison, compare_exact, compare_working, tie_fault
+from .inputs import batches
+from .panels import Outputs, missing_frameworks, run_jax, run_torch
+
+_EXACT_TITLE = "float64: torch_impl against jax_impl (ties: values that differ in float32)"
+_WORKING_TITLE = "float32: each panel against float64, bound by 4 x the other's error"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was checked and what was found.
+
+    Attributes:
+        faults: Where a file disagrees with its manifest.
+        weights: Tensor by tensor, of two checkpoints.
+        exact: float64 outputs of the first in torch_impl against the second in jax_impl.
+        working: Their float32 outputs, each against float64.
+        not_run: Why outputs were not compared, "" if they were.
+    """
+
+    faults: tuple[str, ...] = ()
+    weights: Diff | None = None
+    exact: tuple[Comparison, ...] = ()
+    working: tuple[Comparison, ...] = ()
+    not_run: str = ""
+
+    @property
+    def tie_fault(self) -> str:
+        """Return what is wrong with the number of float32 rounding ties, "" if nothing is."""
+        return tie_fault(self.exact)
+
+    @property
+    def identical(self) -> bool:
+        """Return whether nothing that was checked differs."""
+        rows = self.exact + self.working
+        same_weights = self.weights is None or self.weights.identical
+        return not self.faults and same_weights and not self.tie_fault and all(r.ok for r in rows)
+
+    @property
+    def complete(self) -> bool:
+        """Return whether everything that could be checked was."""
+        return not self.not_run
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values."""
+        return {
+            "identical": self.identical,
+            "complete": self.complete,
+            "faults": list(self.faults),
+            "weights": self.weights and self.weights.to_dict(),
+            "outputs": {"float64": _dicts(self.exact), "float32": _dicts(self.working)},
+            "outputs_not_run": self.not_run,
+        }
+
+    def __str__(self) -> str:
+        lines = list(self.faults)
+        if self.weights is not None:
+            lines.append(str(self.weights))
+        for title, rows in ((_EXACT_TITLE, self.exact), (_WORKING_TITLE, self.working)):
+            if rows:
+                lines += ["", title, HEADER, *map(str, rows)]
+        lines += [""] if self.exact else []
+        lines += [self.tie_fault] if self.tie_fault else []
+        lines += [f"outputs: not run ({self.not_run})"] if self.not_run else []
+        lines.append("identical" if self.identical else "different")
+        return "\n".join(lines)
+
+
+def verify(
+    a: str | Path, b: str | Path | None = None, *, weights_only: bool = False
+) -> Verification:
+    """Check a checkpoint against its manifest, or that two checkpoints are the same model.
+
+    Two checkpoints are compared tensor by tensor, bit for bit; where ``b`` records a cast, ``a`` is
+    cast likewise first. Then ``a`` runs in ``torch_impl``
+    and ``b`` in ``jax_impl``, on a padded batch and on a long input, in float64 and in float32, and
+    every output, hidden state and attention weight is judged.
+
+    Args:
+        a: A checkpoint in any layout; without ``b``, one that Diptych wrote.
+        b: The other checkpoint.
+        weights_only: Whether to leave the outputs out.
+
+    Raises:
+        CheckpointError: If a checkpoint cannot be read, or ``a`` alone has no manifest.
+    """
+    if b is None:
+        if not (Path(a) / MANIFEST).is_file():
+            raise CheckpointError(f"{a}: has no {MANIFEST}; name a second checkpoint to compare")
+        return Verification(faults=tuple(verify_manifest(a)))
+    first, second = open_pair(a, b)
+    if second.dtype is not None:
+        first = first.cast(second.dtype)
+    weights = diff_checkpoints(first, second)
+    if weights_only:
+        return Verification(weights=weights, not_run="--weights-only")
+    missing = missing_frameworks()
+    if missing:
+        extras = ", ".join(f"{name} missing" for name in missing)
+        return Verification(weights=weights, not_run=f"{extras}: pip install 'diptych[all]'")
+    if not weights.identical:
+        return Verification(weights=weights, not_run="the weights differ")
+    inputs = batches(first.config)
+    if not inputs:
+        return Verification(weights=weights, not_run="the component takes no plain input")
+    exact, working = [], []
+    wide = list(
+        zip(run_torch(first, inputs, "float64"), run_jax(second, inputs, "float64"), strict=True)
+    )
+    narrow = zip(
+        run_torch(first, inputs, "float32"), run_jax(second, inputs, "float32"), strict=True
+    )
+    for batch, (torch64, jax64), (torch32, jax32) in zip(inputs, wide, narrow, strict=True):
+        exact += _grouped(batch.name, [_exact(name, torch64, jax64) for name in torch64])
+        rows = [
+            compare_working(value[name], torch64[name], peer[name], name=name)
+            for name in torch64
+            for value, peer in ((torch32, jax32), (jax32, torch32))
+        ]
+        working += _grouped(batch.name, rows)
+    return Verification(weights=weights, exact=tuple(exact), working=tuple(working))
+
+
+def _exact(name: str, a: Outputs, b: Outputs) -> Comparison:
+    return compare_exact(a[name], b[name], name=name)
+
+
+def _grouped(batch: str, rows: list[Comparison]) -> list[Comparison]:
+    """Return one row a kind of output; the one nearest to its bound speaks for all layers."""
+    groups: dict[str, list[Comparison]] = {}
+    for row in rows:
+        groups.setdefault(row.name.split("[")[0], []).append(row)
+    return [_merged(f"{batch}: {name.replace('_', ' ')}", group) for name, group in groups.items()]
+
+
+def _merged(name: str, rows: list[Comparison]) -> Comparison:
+    faulty = [row for row in rows if not row.ok]
+    worst = faulty[0] if faulty else max(rows, key=lambda row: row.difference / (row.bound or 1.0))
+    return Comparison(
+        name=name,
+        count=sum(row.count for row in rows),
+        difference=worst.difference,
+        bound=worst.bound,
+        ties=sum(row.ties for row in rows),
+        fault=worst.fault and f"{worst.name}: {worst.fault}",
+    )
+
+
+def _dicts(rows: tuple[Comparison, ...]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": row.name,
+            "values": row.count,
+            "max_difference": row.difference,
+            "bound": row.bound,
+            "ties": row.ties,
+            "verdict": row.verdict,
+        }
+        for row in rows
+    ]

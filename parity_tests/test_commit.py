@@ -1,0 +1,266 @@
+"""A destination is the old or the new, whole, whatever happens; nothing is left beside it."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from diptych.convert import commit as commit_module
+from diptych.convert import convert_checkpoint
+from diptych.convert.commit import copy_file, staged_folder, write_file
+from diptych.spec import CheckpointError, OutputError
+
+from .checkpoints import BERT_CONFIG, bert_tensors, write_checkpoint
+from .interrupt import tree_digest
+
+SCRIPT = Path(__file__).with_name("interrupt.py")
+ROOT = SCRIPT.parent.parent
+
+
+@pytest.fixture
+def source(tmp_path):
+    folder = write_checkpoint(tmp_path / "source", bert_tensors(), BERT_CONFIG)
+    (folder / "vocab.txt").write_text("a\nb\n")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling/config.json").write_text("{}")
+    return folder
+
+
+@pytest.fixture
+def there(tmp_path):
+    """The folder that destinations lie in, alone with a decoy that is nobody's to touch."""
+    folder = tmp_path / "there"
+    folder.mkdir()
+    (folder / ".diptych-decoy").write_text("mine")
+    return folder
+
+
+def run_points(how, rename, source, dst):
+    run = subprocess.run(
+        [sys.executable, "-W", "error", str(SCRIPT), how, rename, str(source), str(dst)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
+    )
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("rename", ["exchange", "fallback"])
+@pytest.mark.parametrize("start", ["fresh", "overwrite"])
+def test_killed_at_every_change_the_destination_is_old_or_new(source, there, rename, start):
+    dst, before = there / "out", tree_digest(source)
+    convert_checkpoint(source, dst, to="flax")
+    new = tree_digest(dst)
+    shutil.rmtree(dst)
+    if start == "overwrite":
+        convert_checkpoint(source, dst, to="torch")
+    old = tree_digest(dst)
+    points = run_points("kill", rename, source, dst)
+    assert len(points) >= 30
+    assert {status for status, _, _ in points} == {-signal.SIGKILL, 0}
+    digests = [digest for _, digest, _ in points]
+    assert set(digests) == {old, new}
+    assert digests == sorted(digests, key=lambda digest: digest == new)
+    assert points[-1] == [0, new, [".diptych-decoy"]]
+    assert tree_digest(source) == before
+
+
+def test_terminated_at_every_change_nothing_is_left_beside(source, there):
+    dst = there / "out"
+    convert_checkpoint(source, dst, to="torch")
+    old = tree_digest(dst)
+    points = run_points("term", "exchange", source, dst)
+    new = points[-1][1]
+    assert len(points) >= 30
+    # Before its own handler is set and after it is taken back, the system's ends the process.
+    assert {status for status, _, _ in points} == {143, -signal.SIGTERM, 0}
+    for status, digest, beside in points:
+        assert digest in (old, new)
+        assert status == -signal.SIGTERM or beside == [".diptych-decoy"]
+
+
+def test_a_disk_that_fails_at_every_sync_leaves_the_old_and_nothing_beside(source, there):
+    dst = there / "out"
+    convert_checkpoint(source, dst, to="torch")
+    old = tree_digest(dst)
+    points = run_points("full", "exchange", source, dst)
+    assert len(points) >= 8
+    assert {status for status, _, _ in points} == {3, 0}
+    assert all(beside == [".diptych-decoy"] for _, _, beside in points)
+    assert {digest for _, digest, _ in points[:-2]} == {old}
+
+
+def test_a_file_too_large_for_the_disk_leaves_nothing(source, there):
+    code = (
+        "import resource, signal, sys\n"
+        "from diptych.convert import convert_checkpoint\n"
+        "from diptych.spec import OutputError\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))\n"
+        "try:\n"
+        "    convert_checkpoint(sys.argv[1], sys.argv[2], to='flax')\n"
+        "except OutputError as error:\n"
+        "    print(error)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(source), str(there / "out")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
+    )
+    assert run.stdout == f"{there / 'out'}: File too large\n"
+    assert os.listdir(there) == [".diptych-decoy"]
+
+
+def test_too_little_room_is_refused_before_anything_is_written(there):
+    with (
+        pytest.raises(OutputError, match="bytes are needed"),
+        staged_folder(there / "out", needed_bytes=1 << 62),
+    ):
+        pytest.fail("the block must not run")
+    assert os.listdir(there) == [".diptych-decoy"]
+
+
+def test_an_error_in_the_block_leaves_nothing(there):
+    with pytest.raises(ZeroDivisionError), staged_folder(there / "out") as folder:
+        write_file(folder / "deep/er/file", b"%d" % (1 // 0))
+    assert os.listdir(there) == [".diptych-decoy"]
+
+
+def test_a_second_writer_is_refused_with_the_first_ones_number(there):
+    dst = there / "out"
+    with (
+        staged_folder(dst),
+        pytest.raises(OutputError, match=f"{dst}: locked by pid {os.getpid()}"),
+        staged_folder(dst),
+    ):
+        pytest.fail("the block must not run")
+    assert dst.is_dir()
+
+
+def test_two_writers_on_different_names_do_not_meet(there):
+    with staged_folder(there / "a") as a, staged_folder(there / "b") as b:
+        write_file(a / "f", b"a")
+        write_file(b / "f", b"b")
+    assert (there / "a/f").read_bytes() + (there / "b/f").read_bytes() == b"ab"
+
+
+def test_a_foreign_folder_in_the_way_is_not_touched(there):
+    with staged_folder(there / "out") as folder:
+        stage = folder.parent.name
+    shutil.rmtree(there / "out")
+    (there / stage).mkdir()
+    (there / stage / "theirs").write_text("x")
+    with (
+        pytest.raises(OutputError, match="is in the way and is not ours"),
+        staged_folder(there / "out"),
+    ):
+        pytest.fail("the block must not run")
+    assert (there / stage / "theirs").read_text() == "x"
+
+
+def test_modes_follow_the_umask_and_an_old_folder_keeps_its_own(there):
+    previous = os.umask(0o027)
+    try:
+        with staged_folder(there / "out") as folder:
+            write_file(folder / "config.json", b"{}")
+        assert (there / "out").stat().st_mode & 0o777 == 0o750
+        assert (there / "out/config.json").stat().st_mode & 0o777 == 0o640
+        os.chmod(there / "out", 0o711)
+        with staged_folder(there / "out", overwrite=True):
+            pass
+        assert (there / "out").stat().st_mode & 0o777 == 0o711
+    finally:
+        os.umask(previous)
+
+
+def make(there, kind):
+    dst = there / "out"
+    if kind == "link":
+        (there / "real").mkdir()
+        dst.symlink_to(there / "real")
+    elif kind == "dangling link":
+        dst.symlink_to(there / "nowhere")
+    elif kind == "file":
+        dst.write_text("x")
+    elif kind == "documents":
+        dst.mkdir()
+        (dst / "thesis.txt").write_text("x")
+    elif kind in ("checkpoint", "read-only"):
+        dst.mkdir(mode=0o555 if kind == "read-only" else 0o755)
+        if kind == "checkpoint":
+            (dst / "config.json").write_text("{}")
+    return dst
+
+
+@pytest.mark.parametrize(
+    ("kind", "overwrite", "error", "words"),
+    [
+        ("link", True, ValueError, "is a symbolic link"),
+        ("dangling link", True, ValueError, "is a symbolic link"),
+        ("file", True, ValueError, "exists and is no folder"),
+        ("checkpoint", False, ValueError, "exists already; --overwrite replaces it"),
+        ("documents", True, ValueError, "is no checkpoint"),
+        ("read-only", True, OutputError, "is not writable"),
+    ],
+)
+def test_destinations_that_are_refused(source, there, kind, overwrite, error, words):
+    dst = make(there, kind)
+    before = sorted(path.name for path in there.rglob("*"))
+    with pytest.raises(error, match=words) as caught:
+        convert_checkpoint(source, dst, to="flax", overwrite=overwrite)
+    assert str(caught.value).startswith(f"{dst}: ")
+    assert sorted(path.name for path in there.rglob("*")) == before
+
+
+@pytest.mark.parametrize("place", ["", "inside", "inside/deeper", ".."])
+def test_a_destination_that_touches_the_source_is_refused(source, place):
+    before = tree_digest(source)
+    if place == "inside/deeper":
+        (source / "inside").mkdir()
+    with pytest.raises(ValueError, match="is, holds, or lies in the source"):
+        convert_checkpoint(source, source / place, to="flax", overwrite=True)
+    assert tree_digest(source) == before
+
+
+def test_a_missing_parent_is_named(source, there):
+    with pytest.raises(OutputError, match=f"the folder {there / 'no'} does not exist"):
+        convert_checkpoint(source, there / "no/out", to="flax")
+
+
+def test_readers_never_see_a_mixture_while_a_folder_is_replaced(there):
+    dst = there / "out"
+    for number in range(40):
+        with staged_folder(dst, overwrite=True) as folder:
+            for name in ("config.json", "b"):
+                write_file(folder / name, b"%d" % number)
+        descriptor = os.open(dst, os.O_RDONLY)
+        seen = {
+            os.read(os.open(name, os.O_RDONLY, dir_fd=descriptor), 9)
+            for name in os.listdir(descriptor)
+        }
+        os.close(descriptor)
+        assert seen == {b"%d" % number}
+
+
+def test_a_companion_that_cannot_be_read_is_the_sources_fault(there):
+    with (
+        pytest.raises(CheckpointError, match=r"gone\.txt: cannot be read"),
+        staged_folder(there / "out") as folder,
+    ):
+        copy_file(there / "gone.txt", folder / "gone.txt")
+    assert os.listdir(there) == [".diptych-decoy"]
+
+
+def test_only_the_commit_renames_or_deletes():
+    words = ("os.rename", "os.replace", "unlink", "rmtree", "os.remove", "rmdir", "renameat")
+    package = Path(commit_module.__file__).parent
+    for path in package.rglob("*.py"):
+        found = [word for word in words if word in path.read_text()]
+        assert not found or path.name in ("commit.py", "lock.py"), (path, found)

@@ -1,0 +1,502 @@
+"""torch checkpoints: read without unpickling, written so that torch reads them, or refused."""
+
+import ast
+import subprocess
+import sys
+import tracemalloc
+import zipfile
+from argparse import Namespace
+from collections import OrderedDict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import diptych.convert
+from diptych.convert.dtypes import CODES, code_of
+from diptych.convert.formats import WRITERS, Planned, find_container
+from diptych.spec import CheckpointError
+
+from .bomb_run import open_bombs
+from .malformed_pickles import VALID, VALID_LEGACY, bombs, malformed_files
+from .pickle_bytes import archive, call, dictionary, legacy, name, pickled, tensor, text
+from .special_values import SPECIAL_ARRAYS, every_bit_pattern, same_bits
+
+
+def write(folder: Path, arrays: dict[str, np.ndarray], **options) -> tuple[str, ...]:
+    plan = [Planned(name, code_of(array.dtype), array.shape) for name, array in arrays.items()]
+    options = {"file_name": "model.pt", "metadata": {}} | options
+    return WRITERS["pt"](folder, plan, iter(arrays.items()), **options)
+
+
+def error_of(path: Path) -> str:
+    with pytest.raises(CheckpointError) as caught:
+        find_container(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert message.isprintable()
+    return message
+
+
+def torch_bytes(tensor: torch.Tensor) -> bytes:
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_bit_pattern_is_written_for_torch_and_comes_back(tmp_path, code):
+    array = every_bit_pattern(code)
+    write(tmp_path, {"odd": np.array([1, 2, 3], np.uint8), "w": array})
+    assert same_bits(find_container(tmp_path).tensors["w"].read(), array)
+    for mapped in (False, True):
+        loaded = torch.load(tmp_path / "model.pt", weights_only=True, mmap=mapped)
+        assert type(loaded) is OrderedDict
+        assert list(loaded) == ["odd", "w"]
+        assert tuple(loaded["w"].shape) == array.shape
+        assert torch_bytes(loaded["w"]) == array.tobytes()
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("code", CODES)
+def test_every_bit_pattern_of_torch_is_read(tmp_path, code, zipped):
+    write(tmp_path, {"w": every_bit_pattern(code)})
+    loaded = torch.load(tmp_path / "model.pt", weights_only=True)
+    torch.save(loaded, tmp_path / "again.pt", _use_new_zipfile_serialization=zipped)
+    read = find_container(tmp_path / "again.pt").tensors["w"].read()
+    assert same_bits(read, every_bit_pattern(code))
+
+
+@pytest.mark.parametrize("name", SPECIAL_ARRAYS)
+def test_the_values_of_any_memory_layout_are_written(tmp_path, name):
+    array = SPECIAL_ARRAYS[name]
+    write(tmp_path, {"w": array})
+    read = find_container(tmp_path).tensors["w"].read()
+    assert read.shape == array.shape
+    assert read.tolist() == array.tolist()
+    assert torch.load(tmp_path / "model.pt", weights_only=True)["w"].tolist() == array.tolist()
+
+
+def test_a_transposed_view_comes_back_as_its_values(tmp_path):
+    write(tmp_path, {"w": np.arange(6).reshape(2, 3).T})
+    assert find_container(tmp_path).tensors["w"].read().tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+_BASE = torch.arange(120, dtype=torch.float32).reshape(2, 3, 4, 5)
+VIEWS = {
+    "transposed": _BASE[0, 0].T,
+    "axes moved": _BASE.permute(2, 0, 3, 1),
+    "channels last": _BASE.contiguous(memory_format=torch.channels_last),
+    "a column": _BASE[:, 1, :, 3],
+    "every second": _BASE[..., ::2],
+    "a corner": _BASE[1, 2, 3, 4],
+    "part": _BASE[1:, 1:, 1:, 1:],
+    "one row expanded in name only": _BASE[:1].expand(1, -1, -1, -1),
+    "no rows": _BASE[:0].transpose(1, 3),
+    "a parameter": torch.nn.Parameter(_BASE.permute(3, 0, 1, 2)),
+}
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_of_a_storage_is_read_by_its_strides(tmp_path, name, zipped):
+    view = VIEWS[name]
+    saved = {"before": torch.ones(3), "w": view, "tied": view, "base": _BASE}
+    torch.save(saved, tmp_path / "model.pt", _use_new_zipfile_serialization=zipped)
+    tensors = find_container(tmp_path).tensors
+    for key, value in saved.items():
+        read = tensors[key].read()
+        assert read.shape == tuple(value.shape)
+        assert read.tolist() == value.tolist()
+        assert read.flags.owndata
+        assert read.flags.c_contiguous
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (1, 0)])
+def test_a_view_wider_than_a_block_is_read_block_by_block(tmp_path, monkeypatch, axes):
+    monkeypatch.setattr("diptych.convert.formats.tensor._BLOCK", 64)
+    base = torch.arange(37 * 23, dtype=torch.int16).reshape(37, 23)
+    view = base[1::2, 3:].permute(axes)
+    torch.save(
+        {"w": view, "column": base[:, 4], "deep": _BASE.permute(3, 1, 0, 2)}, tmp_path / "a.pt"
+    )
+    tensors = find_container(tmp_path / "a.pt").tensors
+    assert tensors["w"].read().tolist() == view.tolist()
+    assert tensors["column"].read().tolist() == base[:, 4].tolist()
+    assert tensors["deep"].read().tolist() == _BASE.permute(3, 1, 0, 2).tolist()
+
+
+@pytest.mark.parametrize("columns", [2048, 1])
+def test_reading_takes_no_more_than_the_tensor_and_a_block(tmp_path, columns):
+    base = torch.zeros(6000, 2048, dtype=torch.int16)
+    torch.save({"w": base[:, :columns].T, "plain": base}, tmp_path / "model.pt")
+    tensors = find_container(tmp_path).tensors
+    for stored in tensors.values():
+        tracemalloc.start()
+        values = stored.read()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < values.nbytes + (17 << 20)
+        assert values.shape == stored.shape
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "pt"])
+def test_writing_takes_no_more_than_the_tensor(tmp_path, kind):
+    array = np.zeros((1024, 4096), np.int16)
+    plan = [Planned("w", "I16", array.shape), Planned("v", "I16", array.shape[::-1])]
+    tracemalloc.start()
+    arrays = iter([("w", array), ("v", array.T)])
+    WRITERS[kind](tmp_path, plan, arrays, file_name="model", metadata={"format": "pt"})
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < array.nbytes + (1 << 20)
+
+
+def test_a_big_endian_file_is_read(tmp_path):
+    path = tmp_path / "model.pt"
+    stored = {"0": np.array([1.5, -2.0], ">f4").tobytes()}
+    body = dictionary(("w", tensor()))
+    path.write_bytes(archive(body, stored, more={"archive/byteorder": b"big"}))
+    assert find_container(path).tensors["w"].read().tolist() == [1.5, -2.0]
+    assert torch.load(path, weights_only=True)["w"].tolist() == [1.5, -2.0]
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_training_file_is_a_tree(tmp_path, zipped):
+    weights = torch.nn.Linear(2, 3).state_dict()
+    training = {
+        "state_dict": weights,
+        "step": np.float64(3),
+        "array": np.asfortranarray(np.arange(6, dtype=np.int16).reshape(2, 3)),
+        "args": Namespace(lr=0.1),
+        "optimizer": {"state": {0: {"exp_avg": torch.ones(2)}}, "param_groups": [{"params": [0]}]},
+        "losses": [0.5] * 5000,
+        "name": "run\n1",
+        "dtype": torch.float32,
+        "done": True,
+    }
+    path = tmp_path / "model.ckpt"
+    torch.save(training, path, _use_new_zipfile_serialization=zipped)
+    container = find_container(path)
+    assert container.tensors == {}
+    assert set(container.tree) == {"", "state_dict", "optimizer.state.0"}
+    root = container.tree[""]
+    assert root.refused == {"args": "is an object of argparse.Namespace, which is never built"}
+    assert root.tensors["array"].read().tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert root.others == {
+        "state_dict": "a dictionary of 2",
+        "step": "numpy F64 3.0",
+        "optimizer": "a dictionary of 2",
+        "losses": "a list of 5000",
+        "name": "text 'run\\\\n1'",
+        "dtype": "torch.float32",
+        "done": "True",
+    }
+    selected = container.select("state_dict").tensors
+    for key, value in weights.items():
+        assert selected[key].name == key
+        assert selected[key].read().tolist() == value.tolist()
+    assert container.select("optimizer.state.0").tensors["exp_avg"].read().tolist() == [1, 1]
+    with pytest.raises(CheckpointError, match=r"model\.ckpt: args: is an object of argparse"):
+        container.select("")
+    with pytest.raises(
+        CheckpointError, match=r"model\.ckpt: ema: no such dictionary.*'state_dict'"
+    ):
+        container.select("ema")
+
+
+def test_the_only_dictionary_with_tensors_is_taken(tmp_path):
+    torch.save({"model": {"w": torch.ones(2)}, "step": 3}, tmp_path / "model.pt")
+    assert find_container(tmp_path).tensors["w"].read().tolist() == [1, 1]
+
+
+def test_an_empty_state_dict_is_valid(tmp_path):
+    write(tmp_path, {})
+    assert dict(find_container(tmp_path).tensors) == {}
+    assert torch.load(tmp_path / "model.pt", weights_only=True) == {}
+
+
+def test_python_2_pairs_are_an_ordered_dictionary(tmp_path):
+    pairs = b"](" + b"](" + text("w") + tensor() + b"e" + b"e"
+    (tmp_path / "model.pt").write_bytes(archive(call("collections", "OrderedDict", pairs)))
+    assert find_container(tmp_path).tensors["w"].read().tolist() == [1.5, -2.0]
+
+
+def test_the_same_tensors_give_the_same_bytes(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        write(tmp_path / folder, {"w": np.arange(5.0), "b": np.arange(3, dtype=np.int8)})
+    first, second = (tmp_path / folder / "model.pt" for folder in ("a", "b"))
+    assert first.read_bytes() == second.read_bytes()
+    with zipfile.ZipFile(first) as file:
+        assert file.testzip() is None
+        assert {member.compress_type for member in file.infolist()} == {zipfile.ZIP_STORED}
+
+
+def test_what_was_not_planned_is_not_written(tmp_path):
+    with pytest.raises(ValueError, match="was to come"):
+        WRITERS["pt"](
+            tmp_path,
+            [Planned("w", "F32", (2,))],
+            iter([("w", np.zeros((2, 1), np.float32))]),
+            file_name="model.pt",
+            metadata={},
+        )
+
+
+MALFORMED = list(malformed_files())
+
+
+def test_there_are_enough_malformed_files():
+    assert len(MALFORMED) >= 100
+    assert len({kind for kind, _, _ in MALFORMED}) == len(MALFORMED)
+
+
+@pytest.mark.parametrize(("kind", "data", "words"), MALFORMED, ids=[case[0] for case in MALFORMED])
+def test_a_malformed_file_is_refused_in_one_line(tmp_path, kind, data, words):
+    path = tmp_path / "model.pt"
+    path.write_bytes(data)
+    assert words in error_of(path)
+
+
+@pytest.fixture(scope="session")
+def valid_files(tmp_path_factory) -> dict[str, bytes]:
+    """A small file with 32-bit sizes, one with 64-bit sizes, and one without an archive."""
+    folder = tmp_path_factory.mktemp("valid")
+    write(folder, {"w": np.array([1.5, -2.0], np.float32)})
+    return {"zip": VALID, "zip64": (folder / "model.pt").read_bytes(), "legacy": VALID_LEGACY}
+
+
+KINDS = ("zip", "zip64", "legacy")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_truncation_is_refused(tmp_path, valid_files, kind):
+    valid = valid_files[kind]
+    path = tmp_path / "model.pt"
+    path.write_bytes(valid)
+    assert find_container(path).tensors["w"].read().tolist() == [1.5, -2.0]
+    for size in range(len(valid)):
+        path.write_bytes(valid[:size])
+        error_of(path)
+
+
+def test_no_bomb_takes_memory_or_time(tmp_path):
+    open_bombs(tmp_path, ".pt", bombs())
+
+
+GADGETS = [
+    "os.system",
+    "os.popen",
+    "os.execv",
+    "os.spawnl",
+    "os.remove",
+    "os.rmdir",
+    "os.kill",
+    "posix.system",
+    "nt.system",
+    "subprocess.Popen",
+    "subprocess.call",
+    "subprocess.run",
+    "subprocess.check_output",
+    "pty.spawn",
+    "builtins.eval",
+    "builtins.exec",
+    "builtins.__import__",
+    "builtins.compile",
+    "builtins.open",
+    "builtins.getattr",
+    "builtins.setattr",
+    "builtins.map",
+    "__builtin__.eval",
+    "__builtin__.execfile",
+    "runpy.run_path",
+    "runpy._run_code",
+    "importlib.import_module",
+    "imp.load_source",
+    "timeit.timeit",
+    "code.interact",
+    "pdb.run",
+    "cProfile.run",
+    "profile.run",
+    "bdb.Bdb.run",
+    "doctest.debug_script",
+    "pickle.loads",
+    "_pickle.loads",
+    "marshal.loads",
+    "shelve.open",
+    "dill.loads",
+    "joblib.load",
+    "types.FunctionType",
+    "types.CodeType",
+    "operator.attrgetter",
+    "operator.methodcaller",
+    "functools.partial",
+    "functools.reduce",
+    "ctypes.CDLL",
+    "ctypes.util.find_library",
+    "socket.socket",
+    "shutil.rmtree",
+    "webbrowser.open",
+    "urllib.request.urlopen",
+    "requests.get",
+    "http.server.test",
+    "multiprocessing.Process",
+    "asyncio.create_subprocess_shell",
+    "signal.raise_signal",
+    "sys.exit",
+    "torch.load",
+    "torch.hub.load",
+    "torch.jit.load",
+    "torch.serialization.load",
+    "torch.save",
+    "torch.utils.cpp_extension.load",
+    "torch.distributed.rpc.rpc_sync",
+    "torch.compile",
+    "torch.utils.collect_env.run",
+    "torch.storage._load_from_bytes",
+    "torch._utils._import_dotted_name",
+    "numpy.load",
+    "numpy.testing._private.utils.runstring",
+    "numpy.memmap",
+    "numpy.f2py.main",
+    "pip.main",
+    "pip._internal.main",
+    "venv.create",
+    "ensurepip.bootstrap",
+    "idlelib.pyshell.main",
+    "logging.config.listen",
+    "tempfile.NamedTemporaryFile",
+    "copyreg._reconstructor",
+    "pydoc.pipepager",
+]
+
+
+def payloads() -> list[bytes]:
+    """Every gadget, made in every way that a pickle can make something, in every kind of file."""
+    files = []
+    argument = text("true")
+    for gadget in GADGETS:
+        module, _, attribute = gadget.rpartition(".")
+        called = call(module, attribute, argument)
+        for body in (
+            called,
+            b"(" + name(module, attribute) + argument + b"o",
+            b"(" + argument + f"i{module}\n{attribute}\n".encode(),
+            name(module, attribute) + b"(" + argument + b"t\x81",
+            text(module) + text(attribute) + b"\x93(" + argument + b"tR",
+        ):
+            files.append(archive(dictionary(("w", tensor()), ("x", body))))
+        files.append(archive(called))
+        files.append(legacy(called, keys=()))
+        files.append(pickled(called))
+    return files
+
+
+AUDITED_RUN = """
+import sys
+from diptych.convert.formats import find_container
+from diptych.spec import CheckpointError
+events = []
+recording = False
+def record(event, arguments):
+    if recording:
+        events.append((event, arguments))
+sys.addaudithook(record)
+refused = 0
+for path in sys.argv[1:]:
+    for warm in (True, False):
+        recording = not warm
+        try:
+            find_container(path)
+        except CheckpointError:
+            refused += not warm
+        recording = False
+foreign = [event for event in events if event[0] != "open" or event[1][0] not in sys.argv]
+print(refused, foreign)
+"""
+
+
+def test_no_payload_does_anything_but_open_its_file(tmp_path):
+    files = payloads()
+    assert len(files) > 500
+    paths = []
+    for index, data in enumerate(files):
+        paths.append(str(tmp_path / f"{index}.pt"))
+        Path(paths[-1]).write_bytes(data)
+    run = subprocess.run(
+        [sys.executable, "-c", AUDITED_RUN, *paths], capture_output=True, text=True
+    )
+    assert run.stderr == ""
+    assert run.stdout == f"{len(files)} []\n"
+
+
+def test_nothing_in_the_converter_can_run_a_pickle():
+    forbidden_calls = {"eval", "exec", "compile", "__import__"}
+    forbidden_modules = {"pickle", "_pickle", "marshal", "shelve", "dill", "torch", "jax"}
+    for path in Path(diptych.convert.__path__[0]).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Name):
+                assert node.id not in forbidden_calls, path
+            elif isinstance(node, ast.Import):
+                assert not forbidden_modules & {each.name.split(".")[0] for each in node.names}, (
+                    path
+                )
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                assert (node.module or "").split(".")[0] not in forbidden_modules, path
+
+
+@pytest.mark.parametrize(
+    ("find", "replacement", "words"),
+    [
+        (b"PK\x06\x06", b"PK\x06\x09", "damaged end"),
+        (b"PK\x06\x07", b"PK\x06\x09", "directory is not where it says"),
+        (b"\1\0\x18\0", b"\2\0\x18\0", "has no size"),
+        (b"\1\0\x18\0" + (8).to_bytes(8, "little"), b"\1\0\x18\0" + b"\xff" * 8, "two sizes"),
+        (b"\1\0\x18\0" + b"\2" + bytes(7), b"\1\0\x18\0" + b"\3" + bytes(7), "two sizes"),
+    ],
+)
+def test_a_damaged_64_bit_archive_is_refused(tmp_path, valid_files, find, replacement, words):
+    data = valid_files["zip64"]
+    assert find in data
+    (tmp_path / "model.pt").write_bytes(data.replace(find, replacement, 1))
+    assert words in error_of(tmp_path / "model.pt")
+
+
+def test_a_member_far_beyond_the_end_is_refused(tmp_path, valid_files):
+    data = valid_files["zip64"]
+    last = data.rindex(b"\1\0\x18\0") + 20
+    for position in (2**63, 2**64 - 1, len(data)):
+        changed = data[:last] + position.to_bytes(8, "little") + data[last + 8 :]
+        (tmp_path / "model.pt").write_bytes(changed)
+        assert "truncated" in error_of(tmp_path / "model.pt")
+
+
+@given(st.data(), st.sampled_from(KINDS))
+@settings(max_examples=500, deadline=None)
+def test_a_mutated_file_is_refused_or_read(tmp_path_factory, valid_files, data, kind):
+    changed = bytearray(valid_files[kind])
+    for _ in range(data.draw(st.integers(1, 4))):
+        position = data.draw(st.integers(0, len(changed) - 1))
+        changed[position] = data.draw(st.integers(0, 255))
+    path = tmp_path_factory.mktemp("mutated") / "model.pt"
+    path.write_bytes(changed)
+    try:
+        tensors = find_container(path).tensors
+    except CheckpointError:
+        error_of(path)
+        return
+    for stored in tensors.values():
+        assert stored.read().nbytes <= len(changed)
+
+
+@given(st.binary(max_size=40))
+@settings(max_examples=500, deadline=None)
+def test_any_instructions_are_refused_or_read(tmp_path_factory, body):
+    path = tmp_path_factory.mktemp("random") / "model.pt"
+    path.write_bytes(archive(body))
+    try:
+        find_container(path)
+    except CheckpointError:
+        error_of(path)
