@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from diptych.spec import EmbeddingConfig, EncoderWithHeadsConfig
-from parity_tests.component_cases import outputs_of
+from parity_tests.component_runs import outputs_of
 from parity_tests.components import (
     ENCODER,
     EXAMPLES,
