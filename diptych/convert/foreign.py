@@ -12,6 +12,8 @@ from .formats import Container, Tensor, fault
 from .leaf import LeafTensor, read_leaves, stored_leaf
 from .rules import MAX_SUGGESTIONS, name_faults, raise_faults
 
+MAX_LISTED = 20  # names in one note
+
 WRAPPERS = ("module", "_orig_mod")
 """What data-parallel training and compilation put into names, at any depth."""
 
@@ -134,13 +136,16 @@ def _chosen(container: Container, family: str | Family | None) -> tuple[Containe
             cause = "several dictionaries fit" if fitting else "no family fits any dictionary"
             raise fault(container.files[0], f"{cause}: {several}: give --key")
         container = container.select(fitting[0])
-    outside = []
+    chosen = [path for path, b in container.tree.items() if b.tensors is container.tensors]
+    outside = [
+        f"{path!r} ({len(branch.tensors)} tensors)"
+        for path, branch in container.tree.items()
+        if branch.tensors and path not in chosen
+    ]
     for path, branch in container.tree.items():
-        if branch.tensors is container.tensors:
+        if any(key == path or not path or key.startswith(f"{path}.") for key in chosen):
             outside += [f"{name!r} ({what})" for name, what in branch.others.items()]
-        elif branch.tensors:
-            outside.append(f"{path!r} ({len(branch.tensors)} tensors)")
-    return container, [f"not read: {', '.join(outside)}"] if outside else []
+    return container, [f"not read: {_listed(outside)}"] if outside else []
 
 
 def _fits(container: Container, families: list[Family]) -> bool:
@@ -149,14 +154,13 @@ def _fits(container: Container, families: list[Family]) -> bool:
 
 
 def _setting_faults(family: Family, raw: Mapping[str, Any], ignored: Collection[str]) -> list[str]:
-    faults = family.settings.faults(raw, ignored)
-    model_type = raw.get("model_type", None)
+    model_type = raw.get("model_type")
     if model_type not in (None, *family.model_types) and "model_type" not in ignored:
-        faults.append(
+        return [
             f"model_type: {model_type!r} is not of the family {family.name}; "
             "--ignore-setting model_type accepts it"
-        )
-    return faults
+        ]
+    return family.settings.faults(raw, ignored)
 
 
 def _read_buffers(
@@ -185,3 +189,8 @@ def _default_notes(family: Family, raw: Mapping[str, Any], values: Mapping[str, 
     return (
         [f"settings of {family.name} taken at their default: {', '.join(taken)}"] if taken else []
     )
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - MAX_LISTED
+    return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")

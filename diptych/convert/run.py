@@ -67,14 +67,17 @@ def write_plan(
     room = plan.nbytes + companions + _ROOM
     tally = _Tally()
     with staged_folder(dst, overwrite=overwrite, sources=sources, needed_bytes=room) as folder:
+        arrays = _arrays(plan, tally, progress)
         WRITERS[plan.container](
             folder,
             plan.tensors,
-            _arrays(plan, tally, progress),
+            arrays,
             file_name=plan.file_name,
             max_shard_size=max_shard_size,
             metadata={"format": "flax" if plan.layout == "flax" else "pt"},
         )
+        # The writer takes no more than it needs: what follows the last tensor runs here.
+        assert next(arrays, None) is None
         for name, data in plan.files.items():
             write_file(folder / name, data)
         for name, path in plan.companions.items():

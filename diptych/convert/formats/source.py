@@ -99,16 +99,18 @@ class FileSource:
             raise fault(self.path, "changed while reading")
 
     def _fill(self, file: FileIO, buffer: memoryview, position: int) -> None:
+        try:
+            file.seek(position)
+        except (OSError, OverflowError) as error:
+            raise fault(self.path, f"corrupt: it points to its byte {position}") from error
         while buffer:
             try:
-                file.seek(position)
                 count = file.readinto(buffer)
             except OSError as error:
                 raise fault(self.path, f"cannot be read: {_reason(error)}") from error
             if not count:
                 raise fault(self.path, "changed while reading: it ends too early")
             buffer = buffer[count:]
-            position += count
 
 
 def _open_at_once(path: str, flags: int) -> int:

@@ -1,0 +1,389 @@
+"""Conversions end to end: layouts, containers, dtypes, training files, memory, refusals."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from diptych.convert import (
+    convert_checkpoint,
+    diff_checkpoints,
+    inspect_checkpoint,
+    open_checkpoint,
+    read_model,
+    verify_manifest,
+    write_model,
+)
+from diptych.convert.cast import cast_values
+from diptych.convert.formats import find_container
+from diptych.convert.transforms import Transpose
+from diptych.spec import CheckpointError, FeedForwardConfig
+
+from .checkpoints import (
+    BERT_CONFIG,
+    assert_same_tensors,
+    bert_tensors,
+    stored_tensors,
+    write_checkpoint,
+)
+from .interrupt import tree_digest
+
+ROOT = Path(__file__).parent.parent
+POSITION_IDS = {"embeddings.position_ids": np.arange(5)[None]}
+
+
+@pytest.fixture
+def source(tmp_path):
+    folder = write_checkpoint(tmp_path / "source", bert_tensors() | POSITION_IDS, BERT_CONFIG)
+    (folder / "tokenizer.json").write_text("{}")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling/config.json").write_text("{}")
+    (folder / ".hidden.json").write_text("{}")
+    (folder / "training_args.bin").write_bytes(b"no weights")
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "pt"])
+@pytest.mark.parametrize("shards", [None, 500])
+@pytest.mark.parametrize("to", ["flax", "torch", "hf"])
+def test_every_layout_and_container_there_and_back(tmp_path, source, kind, shards, to):
+    before = tree_digest(source)
+    report = convert_checkpoint(
+        source, tmp_path / "there", to=to, format=kind, max_shard_size=shards
+    )
+    assert report.layouts == ("hf", to)
+    assert report.containers == ("safetensors", kind)
+    assert verify_manifest(tmp_path / "there") == []
+    assert diff_checkpoints(source, tmp_path / "there").identical
+    assert (tmp_path / "there/1_Pooling/config.json").is_file()
+    assert not (tmp_path / "there/.hidden.json").exists()
+    is_sharded = len(find_container(tmp_path / "there").files) > 1
+    assert is_sharded == (shards is not None)
+    convert_checkpoint(tmp_path / "there", tmp_path / "back", to="hf")
+    assert_same_tensors(stored_tensors(tmp_path / "back"), stored_tensors(source))
+    assert (tmp_path / "back/model.safetensors").is_file()
+    assert tree_digest(source) == before
+
+
+def test_file_names_and_configs(tmp_path, source):
+    expected = {
+        ("hf", "safetensors"): "model.safetensors",
+        ("hf", "pt"): "pytorch_model.bin",
+        ("torch", "pt"): "model.pt",
+        ("flax", "safetensors"): "model.safetensors",
+    }
+    for place, ((to, kind), name) in enumerate(expected.items()):
+        out = tmp_path / str(place)
+        convert_checkpoint(source, out, to=to, format=kind)
+        written = json.loads((out / "config.json").read_text())
+        names = {path.name for path in out.iterdir()}
+        companions = {"tokenizer.json", "1_Pooling", "config.json", "diptych.json"}
+        if to == "hf":
+            assert names == {name} | companions
+            assert written == BERT_CONFIG
+        else:
+            assert names == {name, "source_config.json"} | companions
+            assert written["component"] == "Encoder"
+            assert json.loads((out / "source_config.json").read_text()) == BERT_CONFIG
+
+
+def test_safetensors_say_whose_format_they_are(tmp_path, source):
+    for to, said in (("flax", "flax"), ("torch", "pt"), ("hf", "pt")):
+        convert_checkpoint(source, tmp_path / to, to=to)
+        assert find_container(tmp_path / to).metadata == {"format": said}
+
+
+def test_every_dtype_travels_bit_for_bit(tmp_path):
+    for place, dtype in enumerate((np.float64, np.float16, ml_dtypes.bfloat16)):
+        random = np.random.default_rng(place)
+        tensors = {
+            name: random.integers(0, 256, value.size * np.dtype(dtype).itemsize, np.uint8)
+            .view(dtype)
+            .reshape(value.shape)
+            for name, value in bert_tensors().items()
+        }
+        source = write_checkpoint(tmp_path / f"s{place}", tensors, BERT_CONFIG)
+        convert_checkpoint(source, tmp_path / f"f{place}", to="flax", format="pt")
+        convert_checkpoint(tmp_path / f"f{place}", tmp_path / f"b{place}", to="hf")
+        assert_same_tensors(stored_tensors(tmp_path / f"b{place}"), tensors)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_a_cast_is_asked_for_counted_and_recorded(tmp_path, source, dtype):
+    config = {**BERT_CONFIG, "torch_dtype": "float32"}
+    (source / "config.json").write_text(json.dumps(config))
+    report = convert_checkpoint(source, tmp_path / "out", to="hf", dtype=dtype)
+    written, given = stored_tensors(tmp_path / "out"), stored_tensors(source)
+    wanted = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}[dtype]
+    assert written["embeddings.position_ids"].dtype == np.int64
+    changed = 0
+    for name in bert_tensors():
+        assert written[name].dtype == wanted
+        assert np.array_equal(written[name], given[name].astype(wanted))
+        changed += int((written[name].astype(np.float32) != given[name]).sum())
+    assert report.cast.changed == changed
+    assert json.loads((tmp_path / "out/config.json").read_text())["torch_dtype"] == dtype
+    assert verify_manifest(tmp_path / "out") == []
+    written_as = open_checkpoint(tmp_path / "out").dtype
+    cast = open_checkpoint(source).cast(written_as)
+    assert diff_checkpoints(cast, tmp_path / "out").identical
+    assert diff_checkpoints(source, tmp_path / "out").identical == (dtype == "float32")
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "expected", "counts"),
+    [
+        ([1 + 2**-8, 1 + 3 * 2**-8], "BF16", [1, 1 + 2**-6], (2, 2, 0, 0)),
+        ([1 + 2**-8 + 2**-40], "BF16", [1 + 2**-7], (1, 1, 0, 0)),
+        ([-(1 + 2**-8 + 2**-40)], "BF16", [-(1 + 2**-7)], (1, 1, 0, 0)),
+        ([1 + 2**-7 + 2**-8 - 2**-40], "BF16", [1 + 2**-7], (1, 1, 0, 0)),
+        ([1e39, -1e39, 1e-60, 0.0, -0.0], "F32", [np.inf, -np.inf, 0, 0, -0.0], (5, 3, 2, 1)),
+        ([1e39, 1e-60], "BF16", [np.inf, 0], (2, 2, 1, 1)),
+        ([65519.0, 65520.0, 1e-8], "F16", [65504, np.inf, 0], (3, 3, 1, 1)),
+        ([np.nan, np.inf, 0.5], "F16", [np.nan, np.inf, 0.5], (3, 0, 0, 0)),
+        ([2.0**-149], "F32", [2.0**-149], (1, 0, 0, 0)),
+    ],
+)
+def test_casts_round_to_nearest_even_once(given, code, expected, counts):
+    values, found = cast_values(np.array(given), code)
+    assert np.array_equal(values.astype(np.float64), expected, equal_nan=True)
+    assert np.array_equal(np.signbit(values), np.signbit(expected))
+    assert (found.values, found.changed, found.became_inf, found.became_zero) == counts
+
+
+def test_float64_reaches_bfloat16_in_one_rounding():
+    random = np.random.default_rng(0)
+    values = random.standard_normal(20_000) * 2.0 ** random.integers(-140, 128, 20_000)
+    with np.errstate(over="ignore"):
+        rounded = values.astype(ml_dtypes.bfloat16).astype(np.float64)
+    near_ties = rounded * (1 + 2**-8)
+    for given in (values, near_ties, near_ties * (1 + 2**-45), near_ties * (1 - 2**-45)):
+        with np.errstate(over="ignore"):
+            cast, _ = cast_values(given, "BF16")
+        with np.errstate(over="ignore"):
+            numbers = np.isfinite(cast) & np.isfinite(given)
+            error = np.abs(cast.astype(np.float64) - given)[numbers]
+            for way in (-np.inf, np.inf):
+                neighbour = np.nextafter(cast, cast.dtype.type(way)).astype(np.float64)[numbers]
+                assert (error <= np.abs(neighbour - given[numbers])).all()
+
+
+def test_the_transposed_view_arrives_in_logical_order(tmp_path):
+    view = np.arange(6, dtype=np.float32).reshape(2, 3).T
+    tensors = {
+        "up_proj.weight": view,
+        "up_proj.bias": np.zeros(3, np.float32),
+        "down_proj.weight": view.T,
+        "down_proj.bias": np.zeros(2, np.float32),
+    }
+    config = FeedForwardConfig(d_model=2, d_ff=3)
+    write_model(
+        tmp_path / "torch", component="FeedForward", config=config, tensors=tensors, layout="torch"
+    )
+    for kind in ("safetensors", "pt"):
+        convert_checkpoint(tmp_path / "torch", tmp_path / kind, to="flax", format=kind)
+        kernel = stored_tensors(tmp_path / kind)["up_proj.kernel"]
+        assert kernel.T.tolist() == [[0, 3], [1, 4], [2, 5]]
+        back = read_model(tmp_path / kind, layout="torch").tensors["up_proj.weight"]
+        assert back.tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert Transpose().apply([kernel])[0].tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_a_training_file_is_read_where_its_model_is(tmp_path):
+    import torch
+
+    model = {name: torch.from_numpy(value) for name, value in bert_tensors().items()}
+    wrapped = {f"module.{name}": value for name, value in model.items()}
+    moments = {"state": {0: {"exp_avg": torch.zeros(3)}}}
+    path = tmp_path / "train.pt"
+    torch.save({"model": wrapped, "optimizer": moments, "epoch": 3}, path)
+    settings = {"num_attention_heads": 2}
+    report = convert_checkpoint(path, tmp_path / "out", to="flax", settings=settings)
+    notes = " ".join(report.notes)
+    assert "optimizer" in notes
+    assert "epoch" in notes
+    source = write_checkpoint(tmp_path / "plain", bert_tensors(), BERT_CONFIG)
+    assert diff_checkpoints(source, tmp_path / "out").identical
+    torch.save({"model": model, "ema": model}, path)
+    with pytest.raises(CheckpointError, match=r"'model', 'ema': give --key"):
+        open_checkpoint(path, settings=settings)
+    assert open_checkpoint(path, settings=settings, key="ema").component == "Encoder"
+    torch.save({"a": {"x": torch.zeros(1)}, "b": {"y": torch.zeros(1)}}, path)
+    with pytest.raises(CheckpointError, match="no family fits any dictionary"):
+        open_checkpoint(path)
+
+
+def test_dry_run_writes_nothing_and_says_all(tmp_path, source):
+    report = convert_checkpoint(source, tmp_path / "out", to="flax", dry_run=True)
+    assert report.dry_run
+    assert (report.read, report.written) == (len(bert_tensors()) + 1, len(bert_tensors()))
+    assert report.recreated == ("embeddings.position_ids",)
+    assert report.companions == ("tokenizer.json", "1_Pooling/config.json")
+    assert json.loads(json.dumps(report.to_dict()))["family"] == "bert"
+    assert not (tmp_path / "out").exists()
+
+
+def test_progress_ends_at_all_bytes(tmp_path, source):
+    calls = []
+    report = convert_checkpoint(
+        source,
+        tmp_path / "out",
+        to="flax",
+        progress=lambda *args: calls.append(args),
+    )
+    assert len(calls) == report.written
+    assert calls == sorted(calls)
+    assert calls[-1] == (report.nbytes, report.nbytes)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"to": "linen"}, "to='linen' must be one of 'hf', 'torch', 'flax'"),
+        ({"to": "flax", "format": "npz"}, "format='npz' must be one of"),
+        ({"to": "flax", "dtype": "int8"}, "dtype='int8' must be one of float64, float32"),
+        ({"to": "flax", "max_shard_size": "many"}, "max_shard_size='many' must be"),
+        ({"to": "flax", "max_shard_size": 0}, "max_shard_size=0 must be"),
+        ({"to": "flax", "family": "gpt9"}, "family='gpt9' must be one of bert"),
+        ({"to": "flax", "family": "seed_head"}, "model_type: 'bert' is not of the family"),
+        ({"to": "flax", "key": "model"}, "model: no such dictionary"),
+        ({"to": "flax", "config": "/nonexistent/config.json"}, "/nonexistent/config.json: "),
+    ],
+)
+def test_arguments_that_are_refused(tmp_path, source, options, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        convert_checkpoint(source, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "not valid JSON"),
+        ("[]", "a JSON object expected"),
+        ('{"model_type": "bert", "model_type": "bert"}', "key 'model_type' stands twice"),
+        ('{"layer_norm_eps": NaN}', "NaN is no JSON number"),
+        ("[" * 100_000, "not valid JSON"),
+        ('{"component": "Encodr", "config": {}}', "'Encodr' is none of ours (nearest: Encoder)"),
+        ('{"component": "Encoder", "config": {"depth": 3}}', "EncoderConfig has no field 'depth'"),
+        ('{"component": "Encoder", "config": [1]}', "config: "),
+        ('{"component": "Encoder", "config": {"layer": {}, "num_layers": 1e99}}', "config: "),
+        (
+            '{"component": "FeedForward", "config": {"d_model": 6, "d_ff": 7}}',
+            "no rule covers it",
+        ),
+        (
+            '{"component": "EncoderWithHeads", "config": {"encoder": {"num_layers": 999999999}}}',
+            "num_layers: 999999999, but there are",
+        ),
+    ],
+)
+def test_configs_that_are_refused(tmp_path, source, content, words):
+    (source / "config.json").write_text(content)
+    with pytest.raises(CheckpointError) as caught:
+        convert_checkpoint(source, tmp_path / "out", to="flax")
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_companion_that_leads_out_is_refused(tmp_path, source):
+    (tmp_path / "secret.json").write_text("{}")
+    (source / "vocab.json").symlink_to(tmp_path / "secret.json")
+    with pytest.raises(CheckpointError, match=r"vocab\.json: leads out of its folder"):
+        convert_checkpoint(source, tmp_path / "out", to="flax")
+
+
+def test_inspect_says_what_is_not_understood(tmp_path, source):
+    whole = inspect_checkpoint(source)
+    assert (whole.layout, whole.family, whole.component) == ("hf", "bert", "Encoder")
+    assert whole.recreated == ("embeddings.position_ids",)
+    assert whole.faults == ()
+    assert json.loads(json.dumps(whole.to_dict()))["config"]["num_layers"] == 2
+    strange = write_checkpoint(tmp_path / "strange", {"a.w": np.ones((2, 3), np.float16)})
+    seen = inspect_checkpoint(strange)
+    assert seen.layout is None
+    assert [(t.name, t.dtype, t.shape, t.nbytes) for t in seen.tensors] == [
+        ("a.w", "F16", (2, 3), 12)
+    ]
+    assert "a.w" in seen.faults[0]
+    extra = write_checkpoint(tmp_path / "extra", bert_tensors() | {"a.w": np.ones(1)}, BERT_CONFIG)
+    assert any("a.w: no rule covers it" in fault for fault in inspect_checkpoint(extra).faults)
+
+
+def test_panel_models_are_written_and_read(tmp_path, source):
+    for layout in ("torch", "flax"):
+        model = read_model(source, layout=layout)
+        assert (model.component, model.unused) == ("Encoder", ())
+        parts = {"component": "Encoder", "config": model.config, "layout": layout}
+        write_model(tmp_path / layout, tensors=model.tensors, **parts)
+        again = read_model(tmp_path / layout, layout=layout)
+        assert again.config == model.config
+        assert_same_tensors(again.tensors, model.tensors)
+        assert open_checkpoint(tmp_path / layout).layout == layout
+        with pytest.raises(ValueError, match="exists already"):
+            write_model(tmp_path / layout, tensors=model.tensors, **parts)
+        del model.tensors["pooler_proj.bias"]
+        with pytest.raises(ValueError, match=r"pooler_proj\.bias: missing"):
+            write_model(tmp_path / "other", tensors=model.tensors, **parts)
+    half = read_model(source, layout="flax", dtype="bfloat16").tensors
+    assert {value.dtype for value in half.values()} == {np.dtype(ml_dtypes.bfloat16)}
+
+
+def run_limited(tmp_path, width, layers, options):
+    """Convert layers of width x width float32 tensors under the memory that is promised."""
+    random = np.random.default_rng(0)
+    square, vector = random.random((width, width), np.float32), np.ones(width, np.float32)
+    tensors = {}
+    for layer in range(layers):
+        prefix = f"layers.{layer}."
+        names = [f"multi_head_attention.W_{letter}" for letter in "qkvo"]
+        names += ["feed_forward.linear1", "feed_forward.linear2"]
+        tensors |= {f"{prefix}{name}.weight": square for name in names}
+        tensors |= {f"{prefix}{name}.bias": vector for name in names}
+        tensors |= {f"{prefix}norm{n}.{leaf}": vector for n in "12" for leaf in ("weight", "bias")}
+    source = write_checkpoint(tmp_path / "large", tensors, kind=options.pop("source_kind"))
+    code = (
+        "import json, resource, sys\n"
+        "from diptych.convert.converter import convert_checkpoint\n"
+        "status = open('/proc/self/status').read()\n"
+        "data = 1024 * int(status.split('VmData:')[1].split()[0])\n"
+        "limit = data + 2 * int(sys.argv[3]) + (64 << 20)\n"
+        "resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))\n"
+        "convert_checkpoint(sys.argv[1], sys.argv[2], **json.loads(sys.argv[4]))\n"
+        "assert not {'torch', 'jax'} & set(sys.modules)\n"
+    )
+    out = str(tmp_path / "out")
+    arguments = [str(source), out, str(square.nbytes), json.dumps(options)]
+    subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
+    )
+    assert diff_checkpoints(source, out).identical or options.get("dtype")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"to": "flax", "source_kind": "safetensors"},
+        {"to": "torch", "format": "pt", "source_kind": "pt"},
+        {"to": "flax", "dtype": "bfloat16", "source_kind": "safetensors"},
+    ],
+)
+def test_memory_stays_within_two_tensors_and_64_mib(tmp_path, options):
+    # 120 MiB of 4 MiB tensors: whoever holds them all exceeds the 72 MiB allowed.
+    settings = {"settings": {"num_heads": 2}}
+    run_limited(tmp_path, 1024, 5, {**options, **settings})
+
+
+@pytest.mark.slow
+def test_two_gibibytes_of_64_mib_tensors_convert_within_the_bound(tmp_path):
+    settings = {"settings": {"num_heads": 2}, "source_kind": "safetensors"}
+    run_limited(tmp_path, 4096, 6, {"to": "flax", **settings})
