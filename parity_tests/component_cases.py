@@ -3,15 +3,11 @@
 The data is floating where it is differentiated; ids, masks and switches are options or integers.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from diptych.convert.layouts import layout_rules
-from diptych.convert.rules import convert_tensors, inverse
-from diptych.parity.trace import named_arrays
 from diptych.spec import (
     AttentionConfig,
     Config,
@@ -32,7 +28,7 @@ from diptych.spec import (
     TokenClassificationHeadConfig,
     TransformerEncoderLayerConfig,
 )
-from parity_tests.harness import Arrays, Call, random_arrays
+from parity_tests.harness import Arrays, random_arrays
 from parity_tests.sizes import GROUPED_K, GROUPED_N, MAX_LEN, NUM_LABELS, VOCAB, B, D, F, H, N, V
 
 
@@ -167,42 +163,3 @@ def random_tensors(config: Config, seed: int = 5) -> Arrays:
         if leaf.kind == "norm" and name.endswith("weight"):
             tensors[name] += 1.0
     return tensors
-
-
-def to_flax(config: Config, tensors: Arrays) -> Arrays:
-    """Return canonical tensors in the names and shapes of jax_impl."""
-    return convert_tensors(tensors, layout_rules(config))
-
-
-def to_canonical(config: Config, tensors: Arrays) -> Arrays:
-    """Return tensors of jax_impl by canonical name, in the shapes of torch_impl."""
-    return convert_tensors(tensors, inverse(layout_rules(config)))
-
-
-def floating(arguments: dict[str, np.ndarray]) -> Arrays:
-    """Return the arguments that are differentiated."""
-    return {name: array for name, array in arguments.items() if array.dtype.kind == "f"}
-
-
-def component_call(
-    functional_call: Callable[..., Any],
-    module: Any,
-    to_panel: Callable[[Any], Any],
-    case: ComponentCase,
-) -> Call:
-    """Return the call of a panel's module, from parameters and floating arguments, by name."""
-
-    def call(inputs: dict[str, Any]) -> dict[str, Any]:
-        params = {name: array for name, array in inputs.items() if name not in case.arguments}
-        arguments = [
-            inputs[name] if name in inputs else to_panel(array)
-            for name, array in case.arguments.items()
-        ]
-        return outputs_of(functional_call(module, params, *arguments, **to_panel(case.options)))
-
-    return call
-
-
-def outputs_of(output: Any) -> dict[str, Any]:
-    """Return every array of a module's output by name; a lone array is "output"."""
-    return {suffix or "output": array for suffix, array in named_arrays(output)}

@@ -12,8 +12,6 @@ from flax import nnx
 
 import jax_impl
 import torch_impl
-from diptych.convert.layouts import layout_rules
-from diptych.convert.rules import convert_tensors
 from diptych.spec import (
     AttentionConfig,
     Config,
@@ -33,6 +31,8 @@ from diptych.spec import (
     TokenClassificationHeadConfig,
     TransformerEncoderLayerConfig,
 )
+from parity_tests.component_cases import random_tensors
+from parity_tests.component_runs import to_flax
 from parity_tests.harness import from_torch, to_jax, to_torch
 from parity_tests.sizes import MAX_LEN, NUM_LABELS, VOCAB, B, D, F, H, N
 
@@ -99,18 +99,13 @@ def new(panel: str, config: Config, seed: int = 0) -> Any:
 
 
 def random_weights(config: Config) -> dict[str, np.ndarray]:
-    """Return float32 numbers for every leaf, the same for the same name and shape; norms near 1."""
-    weights = {}
-    for name, leaf in config.leaves().items():
-        seed = [ord(letter) for letter in name]
-        array = 0.5 * np.random.default_rng(seed).normal(size=leaf.shape).astype(np.float32)
-        weights[name] = array + 1 if leaf.kind == "norm" and name.endswith("weight") else array
-    return weights
+    """Return float32 parameters by canonical name."""
+    return {name: array.astype(np.float32) for name, array in random_tensors(config).items()}
 
 
 def in_layout(panel: str, config: Config, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return canonical weights in the names and shapes of a panel."""
-    return weights if panel == "torch" else convert_tensors(weights, layout_rules(config))
+    return weights if panel == "torch" else to_flax(config, weights)
 
 
 def build(panel: str, config: Config, weights: dict[str, np.ndarray] | None = None) -> Any:

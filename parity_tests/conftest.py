@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import jax
 import pytest
 
 from diptych.parity.compare import tie_fault, tie_limit
@@ -17,6 +18,13 @@ def tally(pytestconfig: pytest.Config) -> Iterator[Tally]:
     yield tally
     fault = tie_fault(tally.outputs)
     assert not fault, fault
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _bounded_memory() -> Iterator[None]:
+    """Forget what was compiled for one file's tests: the whole run's programs fill many GiB."""
+    yield
+    jax.clear_caches()
 
 
 def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:

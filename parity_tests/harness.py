@@ -49,10 +49,12 @@ def run_torch(call: Call, inputs: Arrays, cotangents: Arrays) -> Run:
     Args:
         call: From torch tensors to torch tensors.
         inputs: Floating arrays; each is differentiated.
-        cotangents: One array per output that is differentiated.
+        cotangents: One array per output that is differentiated; without any, forward only.
     """
     tensors = {name: to_torch(array).requires_grad_() for name, array in inputs.items()}
     outputs = call(tensors)
+    if not cotangents:
+        return Run({name: from_torch(tensor) for name, tensor in outputs.items()}, {})
     loss = sum((outputs[name] * to_torch(array)).sum() for name, array in cotangents.items())
     found = torch.autograd.grad(loss, list(tensors.values()), allow_unused=True)
     gradients = {
@@ -62,24 +64,29 @@ def run_torch(call: Call, inputs: Arrays, cotangents: Arrays) -> Run:
     return Run({name: from_torch(tensor) for name, tensor in outputs.items()}, gradients)
 
 
-def run_jax(call: Call, inputs: Arrays, cotangents: Arrays, *, jit: bool = True) -> Run:
-    """Run a call of the JAX panel forward and backward, with 64 bits on for this call alone.
+def run_jax(
+    call: Call, inputs: Arrays, cotangents: Arrays, *, jit: bool = True, x64: bool = True
+) -> Run:
+    """Run a call of the JAX panel forward and backward.
 
     Args:
         call: From JAX arrays to JAX arrays.
         inputs: Floating arrays; each is differentiated.
-        cotangents: One array per output that is differentiated.
+        cotangents: One array per output that is differentiated; without any, forward only.
         jit: Whether to compile the whole.
+        x64: Whether 64-bit types are on, for this call alone.
     """
 
     def loss(arrays: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         outputs = call(arrays)
-        return sum(
-            (outputs[name] * jnp.asarray(c)).sum() for name, c in cotangents.items()
-        ), outputs
+        products = [(outputs[name] * jnp.asarray(c)).sum() for name, c in cotangents.items()]
+        return sum(products), outputs
 
-    with jax.enable_x64(True):
-        run = jax.value_and_grad(loss, has_aux=True)
+    def forward(arrays: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        return (None, call(arrays)), {}
+
+    with jax.enable_x64(x64):
+        run = jax.value_and_grad(loss, has_aux=True) if cotangents else forward
         (_, outputs), gradients = (jax.jit(run) if jit else run)(to_jax(inputs))
         return Run(
             {name: np.asarray(array) for name, array in outputs.items()},

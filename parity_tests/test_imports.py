@@ -84,12 +84,12 @@ def test_an_arrow_the_wrong_way_is_seen() -> None:
 
 
 def imported(tree: ast.AST, file: str) -> Iterator[tuple[str, bool]]:
-    """Yield every module that a file imports, and whether it does so inside a function."""
+    """Yield every module that a file imports, and whether only a call or a type checker does so."""
     package = pathlib.PurePath(file).parent.parts
     inside = {
         id(node)
         for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        if isinstance(function, ast.FunctionDef) or is_type_checking(function)
         for node in ast.walk(function)
     }
     for node in ast.walk(tree):
@@ -100,6 +100,11 @@ def imported(tree: ast.AST, file: str) -> Iterator[tuple[str, bool]]:
             base = package[: len(package) - node.level + 1] if node.level else ()
             module = [*base, *([node.module] if node.module else [])]
             yield ".".join(module), id(node) in inside
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    """Return whether a block is skipped when the file is run."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
 def is_allowed(name: str, allowed: set[str]) -> bool:

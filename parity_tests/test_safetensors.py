@@ -1,9 +1,6 @@
 """safetensors files: bit for bit there and back, as the official library reads them, or refused."""
 
-import json
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -18,9 +15,9 @@ from hypothesis import strategies as st
 
 from diptych.convert.dtypes import CODES, code_of
 from diptych.convert.formats import WRITERS, Planned, find_container
-from diptych.convert.formats.strict_json import JsonReader
 from diptych.spec import CheckpointError
 
+from .bomb_run import open_bombs
 from .malformed_safetensors import DATA, ENTRY, VALID, bombs, malformed_files, safetensors_file
 from .special_values import SPECIAL_ARRAYS, every_bit_pattern, same_bits
 
@@ -148,6 +145,13 @@ def test_what_was_not_planned_is_not_written(tmp_path, given_name, given_array):
         )
 
 
+def test_every_tensor_is_aligned(tmp_path):
+    arrays = {f"w{size}": np.zeros(3, f"u{size}") for size in (1, 2, 4, 8, 1)}
+    write(tmp_path, arrays | {"b": np.zeros(3, np.complex64)})
+    for tensor in find_container(tmp_path).tensors.values():
+        assert tensor.position % CODES[tensor.dtype].itemsize == 0
+
+
 def test_a_dtype_that_the_format_lacks_is_refused_before_a_file_is_made(tmp_path):
     with pytest.raises(ValueError, match="w: safetensors has no dtype C128"):
         write(tmp_path, {"w": np.zeros(2, np.complex128)})
@@ -182,41 +186,8 @@ def test_every_truncation_is_refused(tmp_path, size):
     error_of(path)
 
 
-BOMB_RUN = """
-import resource, sys
-from diptych.convert.formats import find_container
-from diptych.spec import CheckpointError
-status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-limit = int(status["VmData"].split()[0]) * 1024 + (64 << 20)
-resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-for path in sys.argv[1:]:
-    try:
-        find_container(path)
-    except CheckpointError as error:
-        print(error)
-"""
-
-
 def test_no_bomb_takes_memory_or_time(tmp_path):
-    cases = list(bombs())
-    paths = [tmp_path / f"{index}.safetensors" for index in range(len(cases))]
-    for path, (_, data, _) in zip(paths, cases, strict=True):
-        path.write_bytes(data)
-    run = subprocess.run(
-        [sys.executable, "-c", BOMB_RUN, *paths],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-    )
-    assert run.stderr == ""
-    for line, path, (_, _, words) in zip(run.stdout.splitlines(), paths, cases, strict=True):
-        assert line.startswith(f"{path}: ")
-        assert len(line) < 1000
-        assert words in line
-    for path in paths:
-        start = time.process_time()
-        error_of(path)
-        assert time.process_time() - start < 2
+    open_bombs(tmp_path, ".safetensors", bombs())
 
 
 def test_a_boolean_that_is_neither_is_refused(tmp_path):
@@ -226,49 +197,6 @@ def test_a_boolean_that_is_neither_is_refused(tmp_path):
     tensor = find_container(path).tensors["flag"]
     with pytest.raises(CheckpointError, match=r"model\.safetensors: flag: a boolean"):
         tensor.read()
-
-
-def rewrite(path: Path) -> None:
-    path.write_bytes(VALID[:-1] + b"\1")
-
-
-def replace(path: Path) -> None:
-    other = path.with_name("other")
-    other.write_bytes(VALID)
-    other.replace(path)
-
-
-def truncate(path: Path) -> None:
-    os.truncate(path, len(VALID) - 4)
-
-
-@pytest.mark.parametrize("change", [rewrite, replace, truncate, Path.unlink])
-def test_a_file_that_changes_is_noticed(tmp_path, change):
-    path = tmp_path / "model.safetensors"
-    path.write_bytes(VALID)
-    os.utime(path, ns=(0, 0))
-    tensor = find_container(path).tensors["w"]
-    tensor.read()
-    change(path)
-    with pytest.raises(CheckpointError, match=r"model\.safetensors: (changed|cannot be opened)"):
-        tensor.read()
-
-
-def test_what_is_no_regular_file_is_refused(tmp_path):
-    os.mkfifo(tmp_path / "model.safetensors")
-    assert "not a regular file" in error_of(tmp_path / "model.safetensors")
-    assert "No such file" in error_of(tmp_path / "none.safetensors")
-
-
-def test_the_source_is_not_touched(tmp_path):
-    path = tmp_path / "model.safetensors"
-    path.write_bytes(VALID)
-    path.chmod(0o400)
-    before = path.stat()
-    find_container(path).tensors["w"].read()
-    after = path.stat()
-    assert (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size)
-    assert path.read_bytes() == VALID
 
 
 @given(st.data())
@@ -294,43 +222,20 @@ def test_a_mutated_file_is_refused_or_read_as_the_official_library_does(tmp_path
         assert bytes(entry["data"]) == tensors[name].read().tobytes()
 
 
-JSON_VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(10**18), 10**18)
-    | st.floats(allow_nan=False)
-    | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@given(JSON_VALUES, st.sampled_from([None, 1]))
-def test_any_json_is_skipped_to_its_end(value, indent):
-    text = json.dumps(value, indent=indent, allow_nan=False)
-    reader = JsonReader(f" {text} ")
-    reader.skip()
-    reader.end()
-    broken = JsonReader(text + "]")
-    broken.skip()
-    with pytest.raises(ValueError, match="the end expected"):
-        broken.end()
-
-
-def test_a_hundred_thousand_names_open_in_seconds(tmp_path):
+def test_thirty_thousand_names_open_in_seconds(tmp_path):
     header = {
         f"layers.{index}.attention.q_proj.weight": {
             "dtype": "U8",
             "shape": [1],
             "data_offsets": [index, index + 1],
         }
-        for index in range(100_000)
+        for index in range(30_000)
     }
     path = tmp_path / "model.safetensors"
-    path.write_bytes(safetensors_file(header, bytes(100_000)))
+    path.write_bytes(safetensors_file(header, bytes(30_000)))
     start = time.process_time()
-    assert len(find_container(path).tensors) == 100_000
-    assert time.process_time() - start < 10
+    assert len(find_container(path).tensors) == 30_000
+    assert time.process_time() - start < 4
 
 
 def test_offsets_count_from_the_data(tmp_path):

@@ -36,7 +36,7 @@ class ScaledDotProductAttention(Module):
         d_k: int,
         *,
         attention_dropout: float = 0.0,
-        score: ScoreConfig = ScoreConfig(),  # noqa: B008
+        score: ScoreConfig = ScoreConfig(),
     ):
         super().__init__()
         self.config = ScaledDotProductAttentionConfig(
@@ -186,7 +186,7 @@ class MultiHeadAttention(Module):
         qkv_bias: bool = True,
         out_bias: bool = True,
         attention_dropout: float = 0.0,
-        score: ScoreConfig = ScoreConfig(),  # noqa: B008
+        score: ScoreConfig = ScoreConfig(),
     ):
         super().__init__()
         self.config = AttentionConfig(

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from diptych.convert import Diff, diff_checkpoints, open_pair, verify_manifest
+from diptych.convert.manifest import MANIFEST
+from diptych.spec import CheckpointError
 
 from .compare import HEADER, Comparison, compare_exact, compare_working, tie_fault
 from .inputs import batches
@@ -90,9 +92,11 @@ def verify(
         weights_only: Whether to leave the outputs out.
 
     Raises:
-        CheckpointError: If a checkpoint cannot be read.
+        CheckpointError: If a checkpoint cannot be read, or ``a`` alone has no manifest.
     """
     if b is None:
+        if not (Path(a) / MANIFEST).is_file():
+            raise CheckpointError(f"{a}: has no {MANIFEST}; name a second checkpoint to compare")
         return Verification(faults=tuple(verify_manifest(a)))
     first, second = open_pair(a, b)
     if second.dtype is not None:

@@ -61,7 +61,7 @@ def aligned_shape(name: str, shape: Shape, query: Shape, key_length: int) -> Sha
 
     For a query of rank r >= 4, (..., N, T, H), it may be (T, S), or of rank r - 1 (one per sample:
     a head axis is inserted at -3, also when B == N), or of rank r. For r <= 3 it may have at most
-    rank r. Size 1 broadcasts.
+    rank r. Size 1 broadcasts; the result has the axes T and S.
 
     Raises:
         ValueError: If it fits none of these; names both shapes.
@@ -71,7 +71,7 @@ def aligned_shape(name: str, shape: Shape, query: Shape, key_length: int) -> Sha
     if rank >= 4 and len(shape) == rank - 1:
         aligned = (*shape[:-2], 1, *shape[-2:])
     else:
-        aligned = shape
+        aligned = (1,) * (2 - len(shape)) + shape
     fits = len(shape) in (2, rank - 1, rank) if rank >= 4 else len(shape) <= rank
     if not fits or not broadcasts(aligned, scores):
         raise ValueError(

@@ -16,6 +16,7 @@ from diptych.spec.attention_checks import (
     check_one_dtype,
     check_sinks,
 )
+from diptych.spec.checks import check_rate
 
 from ._dtype import dtype_name
 from ._precision import matmul_precision
@@ -86,6 +87,7 @@ def scaled_dot_product_attention(
         TypeError: If query, key and value have not one floating dtype, a mask is floating, a bias
             is not, or an offset is not integer.
     """
+    check_rate(dropout=dropout)
     check_attention_shapes(query.shape, key.shape, value.shape)
     if sinks is not None:
         check_sinks(sinks.shape, query.shape)

@@ -47,7 +47,9 @@ def apply_dropout(
 
 def _draw(rng_key: Array | None, shape: tuple[int, ...], rate: float) -> Array:
     if rng_key is None:
-        raise ValueError(f"dropout={rate} needs rng_key=, or .eval() on the module to draw nothing")
+        raise ValueError(
+            f"a dropout rate of {rate} needs rng_key=, or .eval(), which drops nothing"
+        )
     # Unsigned integers, since jax.random.bernoulli draws other values when x64 is on.
     threshold = min(math.ceil(rate * 2**32), 2**32 - 1)
     return jax.random.bits(rng_key, shape, "uint32") >= jnp.uint32(threshold)

@@ -26,4 +26,5 @@ def add_sinusoids(x: Array, table: SinusoidTable, *, offset: int = 0) -> Array:
     check_offset(offset)
     check_length(offset + length, table.max_seq_len)
     rows = table.values[offset : offset + length]
-    return x + jnp.asarray(rows, x.dtype)
+    # PyTorch too rounds to float32 on the way from float64 to 16 bits.
+    return x + jnp.asarray(rows, jnp.promote_types(x.dtype, jnp.float32)).astype(x.dtype)

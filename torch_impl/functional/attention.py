@@ -15,6 +15,7 @@ from diptych.spec.attention_checks import (
     check_one_dtype,
     check_sinks,
 )
+from diptych.spec.checks import check_rate
 
 from ._autocast import without_autocast
 from ._dtype import dtype_name
@@ -83,6 +84,7 @@ def scaled_dot_product_attention(
         TypeError: If query, key and value have not one floating dtype, a mask is floating, a bias
             is not, or an offset is not integer.
     """
+    check_rate(dropout=dropout)
     check_attention_shapes(tuple(query.shape), tuple(key.shape), tuple(value.shape))
     if sinks is not None:
         check_sinks(tuple(sinks.shape), tuple(query.shape))

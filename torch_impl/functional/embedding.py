@@ -28,7 +28,8 @@ def embed(ids: Tensor, table: Tensor) -> Tensor:
     ids = ids.long()
     if _is_concrete(ids):
         if ids.numel():
-            check_ids(int(ids.min()), int(ids.max()), table.shape[0])
+            smallest, largest = torch.stack(ids.aminmax()).tolist()
+            check_ids(smallest, largest, table.shape[0])
         return nnf.embedding(ids, table)
     inside = (ids >= 0) & (ids < table.shape[0])
     rows = nnf.embedding(torch.where(inside, ids, 0), table)
@@ -49,5 +50,11 @@ def unembed(x: Tensor, table: Tensor) -> Tensor:
 
 
 def _is_concrete(ids: Tensor) -> bool:
-    compiling = torch.compiler.is_compiling()
-    return not (compiling or ids.is_meta or torch._C._functorch.is_batchedtensor(ids))
+    if torch.compiler.is_compiling():
+        return False
+    functorch = torch._C._functorch
+    while functorch.is_functorch_wrapped_tensor(ids):  # torch.func.grad wraps, and hides nothing
+        if functorch.is_batchedtensor(ids):
+            return False
+        ids = functorch.get_unwrapped(ids)
+    return not ids.is_meta

@@ -1,5 +1,6 @@
 """Containers: the files that checkpoints are stored in, read and written without a framework."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -116,7 +117,7 @@ def find_container(path: Path) -> Container:
         CheckpointError: There is no checkpoint, it is damaged, or it is ambiguous.
     """
     path = Path(path)
-    if path.is_dir():
+    if os.path.isdir(path):
         return read_folder(path, _FORMATS)
     name = path.name.removesuffix(INDEX_SUFFIX)
     for form in _FORMATS:

@@ -4,13 +4,14 @@ from os import PathLike
 
 from diptych.spec import CheckpointError
 
-_LONGEST = 200
+_LONGEST_NAME = 200
+_LONGEST_LINE = 4096
 
 
-def printable(text: str) -> str:
-    """The text with every unprintable character escaped, and cut where it is very long."""
-    if len(text) > _LONGEST:
-        text = text[:_LONGEST] + "..."
+def printable(text: str, longest: int = _LONGEST_NAME) -> str:
+    """The text with every unprintable character escaped, and cut where it is too long."""
+    if len(text) > longest:
+        text = text[:longest] + "..."
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
@@ -22,5 +23,7 @@ def fault(path: str | PathLike[str], cause: str, key: str | None = None) -> Chec
         cause: What is wrong and, where there is something to do, what to do.
         key: The tensor or entry at fault, if it is one.
     """
-    parts = [str(path), cause] if key is None else [str(path), key, cause]
-    return CheckpointError(": ".join(printable(part) for part in parts))
+    parts = [printable(str(path), _LONGEST_LINE), printable(cause, _LONGEST_LINE)]
+    if key is not None:
+        parts.insert(1, printable(key))
+    return CheckpointError(": ".join(parts))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .container import Container
 from .containment import contained
-from .fault import fault
+from .fault import fault, printable
 from .shards import INDEX_SUFFIX, read_sharded
 
 _UNREAD_SUFFIXES = (".msgpack", ".h5")
@@ -57,7 +57,8 @@ def read_folder(folder: Path, formats: tuple[Format, ...]) -> Container:
         read = {path.name for path in container.files}
         left = [name for name in _weights(names, formats) if name not in read]
         if left:
-            note = f"not read, beside {chosen}: {', '.join(left)}"
+            shown = ", ".join(printable(name) for name in left)
+            note = f"not read, beside {printable(chosen)}: {shown}"
             container = replace(container, notes=(*container.notes, note))
         return container
     raise fault(folder, "holds no weights that are read (.safetensors, .bin, .pt, .pth, .ckpt)")

@@ -47,11 +47,8 @@ def read_legacy(source: FileSource) -> dict[str, Branch]:
             raise ValueError("is a torch file without its magic number")
         if PickleMachine(8, find_storage).run(stream) != _VERSION:
             raise ValueError("is a torch file of an unknown version")
-        machine_facts = PickleMachine(64, find_storage).run(stream)
-        if (
-            not isinstance(machine_facts, Dictionary)
-            or ("little_endian", True) not in machine_facts
-        ):
+        facts = PickleMachine(64, find_storage).run(stream)
+        if not isinstance(facts, Dictionary) or ("little_endian", True) not in facts:
             raise ValueError("is a torch file of a machine with another byte order")
         root = PickleMachine(most_steps, find_storage).run(stream)
         keys = PickleMachine(most_steps, find_storage).run(stream)

@@ -110,6 +110,9 @@ class PickleTree:
         """The tensor, or why it cannot be read."""
         try:
             check_name(name)
+        except ValueError as error:
+            return str(error)
+        try:
             if isinstance(value, NumpyArray):
                 return self._numpy_tensor(name, value)
             return self._torch_tensor(name, value)
@@ -119,11 +122,8 @@ class PickleTree:
     def _torch_tensor(self, name: str, view: View) -> Tensor:
         storage, width = view.storage, item_size(view.dtype)
         check_shape(view.dtype, view.shape)
-        if (
-            len(view.strides) != len(view.shape)
-            or view.offset < 0
-            or min(view.strides, default=0) < 0
-        ):
+        negative = view.offset < 0 or any(step < 0 for step in view.strides)
+        if negative or len(view.strides) != len(view.shape):
             raise ValueError("strides or an offset that no tensor has")
         if 0 in view.shape:
             return Tensor(name, view.dtype, view.shape, MemorySource(self._path, b""), 0)
@@ -142,7 +142,7 @@ class PickleTree:
 
     def _describe_scalar(self, full_name: str, scalar: NumpyScalar) -> str:
         array = NumpyArray(scalar.dtype, (), scalar.data)
-        tensor = self._tensor(full_name, full_name, array)
+        tensor = self._tensor(full_name, "scalar", array)
         return f"numpy {tensor.dtype} {tensor.read()}" if isinstance(tensor, Tensor) else tensor
 
     def _numpy_tensor(self, name: str, array: NumpyArray) -> Tensor | str:

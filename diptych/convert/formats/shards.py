@@ -19,7 +19,7 @@ from .strict_json import JsonReader
 from .tensor import Tensor
 
 INDEX_SUFFIX = ".index.json"
-_LONGEST_INDEX = 1 << 28
+_LONGEST_INDEX = 1 << 27
 
 
 def read_sharded(index: Path, read_file: Callable[[Path], Container]) -> Container:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from json.decoder import scanstring  # type: ignore[attr-defined]
 
+_SPACES = (" ", "\t", "\n", "\r")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?![0-9.eE])")
 _SCALAR = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
@@ -26,8 +27,7 @@ class JsonReader:
 
     def __init__(self, text: str):
         self._text = text
-        self._position = 0
-        self._skip_space()
+        self._move_to(0)
 
     def members(self) -> Iterator[str]:
         """The keys of an object; the caller reads each value before it asks for the next key."""
@@ -48,8 +48,8 @@ class JsonReader:
         """A string."""
         if not self.next_is('"'):
             raise self._unexpected("a string")
-        value, self._position = scanstring(self._text, self._position + 1, True)
-        self._skip_space()
+        value, end = scanstring(self._text, self._position + 1, True)
+        self._move_to(end)
         return value
 
     def integer(self) -> int:
@@ -101,19 +101,18 @@ class JsonReader:
         self._expect(closing)
 
     def _expect(self, char: str) -> None:
-        if not self.next_is(char):
+        if not self._text.startswith(char, self._position):
             raise self._unexpected(repr(char))
         self._move_to(self._position + 1)
 
     def _move_to(self, position: int) -> None:
+        # Most texts have no space between their parts, and this is called for every part.
+        if self._text.startswith(_SPACES, position):
+            match = _SPACE.match(self._text, position)
+            assert match is not None
+            position = match.end()
         self._position = position
-        self._skip_space()
-
-    def _skip_space(self) -> None:
-        match = _SPACE.match(self._text, self._position)
-        assert match is not None
-        self._position = match.end()
 
     def _unexpected(self, wanted: str) -> ValueError:
-        found = repr(self._text[self._position : self._position + 1]) or "nothing"
+        found = repr(self._text[self._position : self._position + 1])
         return ValueError(f"{wanted} expected at character {self._position}, found {found}")

@@ -1,0 +1,57 @@
+"""The exact tier of every component: same weights in both panels, forward and backward, float64."""
+
+import pytest
+
+import jax_impl
+import torch_impl
+from diptych.parity.compare import compare_bits
+from parity_tests import oracle_components
+from parity_tests.component_cases import CASES, random_tensors
+from parity_tests.component_runs import (
+    jax_module,
+    outputs_of,
+    run_component_jax,
+    run_component_torch,
+    to_canonical,
+    torch_module,
+)
+from parity_tests.harness import Run, cotangents_of, judge_exact
+
+
+def judge(tally, name: str, *, jit: bool = True) -> None:
+    case = CASES[name]
+    tensors = random_tensors(case.config)
+    truth = outputs_of(
+        oracle_components.component(case.config, tensors, *case.arguments.values(), **case.options)
+    )
+    cotangents = cotangents_of(truth)
+    in_torch = run_component_torch(case, tensors, cotangents)
+    in_jax = run_component_jax(case, tensors, cotangents, jit=jit)
+    judge_exact(tally, name, in_torch, in_jax)
+    for run in (in_torch, in_jax):
+        judge_exact(
+            tally, f"{name}, oracle", Run(run.outputs, {}), Run(truth, {}), float32_bits=False
+        )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_component(tally, name):
+    judge(tally, name)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_component_without_jit(tally, name):
+    judge(tally, name, jit=False)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_weights_cross_in_both_directions(name):
+    config = CASES[name].config
+    tensors = random_tensors(config)
+    there = jax_impl.export_state(
+        jax_module(config, torch_impl.export_state(torch_module(config, tensors)))
+    )
+    back = torch_impl.export_state(torch_module(config, to_canonical(config, there)))
+    assert back.keys() == tensors.keys()
+    for leaf, array in tensors.items():
+        assert compare_bits(back[leaf], array, name=leaf).ok

@@ -1,0 +1,285 @@
+"""State in and out: copies, bits, refusals, pure calls, folders on disk."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+from flax import nnx
+
+import jax_impl
+import torch_impl
+from diptych.spec import (
+    CheckpointError,
+    FeedForwardConfig,
+    PositionalEncodingConfig,
+    SinusoidTable,
+)
+from parity_tests.components import (
+    EXAMPLES,
+    IDS,
+    PANELS,
+    X,
+    arrays,
+    build,
+    flat,
+    in_layout,
+    new,
+    random_weights,
+)
+from parity_tests.harness import to_jax, to_torch
+from parity_tests.sizes import D, F
+
+CONFIG = FeedForwardConfig(d_model=D, d_ff=F)
+DTYPES = ["bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "float32"]
+
+
+def state(panel: str, dtype: Any = np.float32) -> dict[str, np.ndarray]:
+    """Return parameters of a feed-forward network in a panel's layout."""
+    layout = in_layout(panel, CONFIG, random_weights(CONFIG))
+    return {name: array.astype(dtype) for name, array in layout.items()}
+
+
+def patterns(dtype: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Return arbitrary bytes as numbers: NaN payloads, infinities, denormals, -0.0."""
+    count = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return np.random.default_rng(0).integers(0, 256, count, np.uint8).view(dtype).reshape(shape)
+
+
+@pytest.mark.parametrize("panel", PANELS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_bit_goes_in_and_comes_out(panel: str, dtype: str) -> None:
+    numpy_dtype = getattr(ml_dtypes, dtype, None) or np.dtype(dtype)
+    given = {name: patterns(numpy_dtype, array.shape) for name, array in state(panel).items()}
+    module = new(panel, CONFIG)
+    PANELS[panel].load_state(module, given)
+    back = PANELS[panel].export_state(module)
+    assert back.keys() == given.keys()
+    for name, array in given.items():
+        assert back[name].dtype == array.dtype == numpy_dtype
+        assert back[name].tobytes() == array.tobytes()
+
+
+def test_float64_in_torch_and_in_jax_with_64_bits() -> None:
+    given = state("torch", np.float64)
+    module = new("torch", CONFIG)
+    torch_impl.load_state(module, given)
+    assert torch_impl.export_state(module)["up_proj.weight"].dtype == np.float64
+    with jax.enable_x64(True):
+        in_jax = new("jax", CONFIG)
+        jax_impl.load_state(in_jax, state("jax", np.float64))
+        assert jax_impl.export_state(in_jax)["up_proj.kernel"].dtype == np.float64
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "uint64"])
+def test_jax_never_narrows(dtype: str) -> None:
+    """B158."""
+    module, before = build("jax", CONFIG), jax_impl.export_state(build("jax", CONFIG))
+    given = state("jax") | {"down_proj.bias": np.ones(D, dtype)}
+    narrow = dtype.replace("64", "32")
+    words = f"down_proj.bias is {dtype}, which JAX would narrow to {narrow}: set jax_enable_x64"
+    with pytest.raises(TypeError, match=words):
+        jax_impl.load_state(module, given)
+    with pytest.raises(TypeError, match=words):
+        jax_impl.functional_call(module, given, jnp.asarray(X))
+    after = jax_impl.export_state(module)
+    assert all(after[name].tobytes() == array.tobytes() for name, array in before.items())
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_nothing_is_shared(panel: str) -> None:
+    """B133: neither what comes out nor what went in is the module's own memory."""
+    given = state(panel)
+    module = new(panel, CONFIG)
+    PANELS[panel].load_state(module, given)
+    before = PANELS[panel].export_state(module)
+    for array in given.values():
+        array += 100
+    exported = PANELS[panel].export_state(module)
+    for array in exported.values():
+        array += 100
+    after = PANELS[panel].export_state(module)
+    assert all(after[name].tobytes() == array.tobytes() for name, array in before.items())
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_views_go_in_as_they_read(panel: str) -> None:
+    """B116 for modules: transposed, reversed, broadcast and read-only arrays."""
+    given = {
+        name: np.broadcast_to(array[..., :1], array.shape) for name, array in state(panel).items()
+    }
+    square = np.arange(D * F, dtype=np.float32)
+    name = "down_proj.weight" if panel == "torch" else "down_proj.kernel"
+    given[name] = square.reshape(tuple(reversed(given[name].shape))).T[::-1]
+    module = new(panel, CONFIG)
+    PANELS[panel].load_state(module, given)
+    for key, array in PANELS[panel].export_state(module).items():
+        np.testing.assert_array_equal(array, given[key])
+        assert array.flags.c_contiguous
+
+
+FAULTS: dict[str, tuple[dict[str, Any], str]] = {
+    "missing": ({"up_proj.bias": None}, "up_proj.bias: missing"),
+    "unexpected": (
+        {"up_proj.bia": np.ones(F)},
+        r"up_proj.bia: unexpected \(nearest: up_proj.bias\)",
+    ),
+    "shape": ({"up_proj.bias": np.ones(1)}, r"up_proj.bias: shape \(1,\), expected \(11,\)"),
+    "all of them": (
+        {"up_proj.bias": None, "down_proj.bias": np.ones((D, 1)), "x": np.ones(1)},
+        r"down_proj.bias: shape \(15, 1\), expected \(15,\); up_proj.bias: missing; x: unexpected",
+    ),
+}
+
+
+@pytest.mark.parametrize("panel", PANELS)
+@pytest.mark.parametrize(("changes", "words"), FAULTS.values(), ids=FAULTS)
+def test_names_and_shapes_are_checked(panel: str, changes: dict[str, Any], words: str) -> None:
+    """B109, B135: nothing is left out, broadcast or ignored, and nothing half-loaded."""
+    given = {n: a for n, a in (state(panel) | changes).items() if a is not None}
+    module = build(panel, CONFIG)
+    before = PANELS[panel].export_state(module)
+    with pytest.raises(ValueError, match=words):
+        PANELS[panel].load_state(module, given)
+    with pytest.raises(ValueError, match=words):
+        PANELS[panel].functional_call(module, given, *arrays(panel, (X,)))
+    after = PANELS[panel].export_state(module)
+    assert all(after[name].tobytes() == array.tobytes() for name, array in before.items())
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_a_prefix_on_every_name_is_refused(panel: str) -> None:
+    """B109: with a wrong prefix nothing matches, and that is said."""
+    with pytest.raises(ValueError, match="unexpected") as caught:
+        PANELS[panel].load_state(new(panel, CONFIG), {f"m.{n}": a for n, a in state(panel).items()})
+    assert str(caught.value).count("missing") == 4
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_a_module_takes_the_dtype_that_it_is_given(panel: str) -> None:
+    module = new(panel, CONFIG)
+    PANELS[panel].load_state(module, state(panel, ml_dtypes.bfloat16))
+    (x,) = arrays(panel, (X.astype(ml_dtypes.bfloat16),))
+    assert flat(module(x))[0].dtype == ml_dtypes.bfloat16
+
+
+def test_load_state_works_in_place() -> None:
+    in_torch = new("torch", CONFIG)
+    parameter = in_torch.up_proj.weight
+    torch_impl.load_state(in_torch, state("torch"))
+    assert in_torch.up_proj.weight is parameter
+    assert parameter.requires_grad
+    in_jax = new("jax", CONFIG)
+    variable = in_jax.up_proj.kernel
+    jax_impl.load_state(in_jax, state("jax"))
+    assert in_jax.up_proj.kernel is variable
+    assert isinstance(variable, nnx.Param)
+
+
+@pytest.mark.parametrize("panel", PANELS)
+@pytest.mark.parametrize("component", EXAMPLES)
+def test_functional_call_is_the_call(panel: str, component: str) -> None:
+    """B176 too: numpy parameters compute as the framework's own do."""
+    config, arguments = EXAMPLES[component]
+    module = build(panel, config)
+    converted = arrays(panel, arguments)
+    right = flat(module(*converted))
+    weights = in_layout(panel, config, random_weights(config))
+    other = new(panel, config).eval()
+    before = PANELS[panel].export_state(other)
+    found = flat(PANELS[panel].functional_call(other, weights, *converted))
+    for ours, theirs in zip(found, right, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    after = PANELS[panel].export_state(other)
+    assert all(after[name].tobytes() == array.tobytes() for name, array in before.items())
+
+
+def test_gradients_of_functional_call() -> None:
+    """Through autograd, torch.func.grad and jax.grad inside jit: the same numbers."""
+    in_torch, in_jax = build("torch", CONFIG), build("jax", CONFIG)
+    x = np.abs(X)
+
+    def loss(params: Any) -> Any:
+        return (torch_impl.functional_call(in_torch, params, to_torch(x)) ** 2).sum()
+
+    def jax_loss(params: Any) -> Any:
+        return (jax_impl.functional_call(in_jax, params, to_jax(x)) ** 2).sum()
+
+    params = {name: torch.from_numpy(a).requires_grad_() for name, a in state("torch").items()}
+    by_autograd = torch.autograd.grad(loss(params), list(params.values()))
+    by_function = torch.func.grad(loss)({n: p.detach() for n, p in params.items()})
+    by_jax = jax.jit(jax.grad(jax_loss))(to_jax(state("jax")))
+    (in_torch(to_torch(x)) ** 2).sum().backward()
+    for (name, gradient), own in zip(by_function.items(), by_autograd, strict=True):
+        np.testing.assert_array_equal(gradient, own)
+        np.testing.assert_array_equal(own, in_torch.get_parameter(name).grad)
+        kernel = by_jax[name.replace("weight", "kernel")]
+        theirs = np.asarray(kernel).T if name.endswith("weight") else np.asarray(kernel)
+        np.testing.assert_allclose(theirs, gradient.numpy(), rtol=2e-5, atol=1e-4)
+
+
+def test_jax_parameters_may_be_numpy_for_good() -> None:
+    """B176: a module whose table is plain numpy, eager and compiled."""
+    example = EXAMPLES["Embedding"]
+    module = build("jax", example.config)
+    right = flat(module(jnp.asarray(IDS)))[0]
+    numpy_module = jax.tree.map(np.asarray, module)
+    np.testing.assert_array_equal(flat(numpy_module(jnp.asarray(IDS)))[0], right)
+    compiled = jax.jit(lambda ids: numpy_module(ids))
+    np.testing.assert_array_equal(flat(compiled(jnp.asarray(IDS)))[0], right)
+
+
+@pytest.mark.parametrize("component", EXAMPLES)
+def test_a_folder_brings_the_module_back(component: str, tmp_path: Any) -> None:
+    """Saved by one panel, loaded by both, every bit and the config; in evaluation mode."""
+    config = EXAMPLES[component].config
+    for panel, impl in PANELS.items():
+        module = new(panel, config)
+        impl.save_model(module, tmp_path / panel)
+        loaded = {other: by.load_model(tmp_path / panel) for other, by in PANELS.items()}
+        for other, by in PANELS.items():
+            assert type(loaded[other]) is getattr(by, component)
+            assert loaded[other].config == config
+            assert not loaded[other].training
+        own, back = impl.export_state(module), impl.export_state(loaded[panel])
+        assert all(back[name].tobytes() == array.tobytes() for name, array in own.items())
+        in_torch = torch_impl.export_state(loaded["torch"])
+        in_jax = jax_impl.export_state(loaded["jax"])
+        carried = in_layout("jax", config, in_torch)
+        assert carried.keys() == in_jax.keys()
+        assert all(carried[name].tobytes() == array.tobytes() for name, array in in_jax.items())
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_load_model_casts_only_when_asked(panel: str, tmp_path: Any) -> None:
+    PANELS[panel].save_model(build(panel, CONFIG), tmp_path / "m")
+    module = PANELS[panel].load_model(str(tmp_path / "m"), dtype="bfloat16")
+    for name, array in PANELS[panel].export_state(module).items():
+        assert array.dtype == ml_dtypes.bfloat16
+        right = state(panel)[name].astype(ml_dtypes.bfloat16)
+        assert array.tobytes() == right.tobytes()
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_folders_are_not_replaced_unasked(panel: str, tmp_path: Any) -> None:
+    module = build(panel, CONFIG)
+    PANELS[panel].save_model(module, tmp_path / "m")
+    with pytest.raises(ValueError, match="m"):
+        PANELS[panel].save_model(module, tmp_path / "m")
+    PANELS[panel].save_model(module, tmp_path / "m", overwrite=True)
+    with pytest.raises(CheckpointError, match="absent"):
+        PANELS[panel].load_model(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_unused_buffers_are_named(panel: str, tmp_path: Any) -> None:
+    """The first seed's table travels with its weights; ours is computed."""
+    table = SinusoidTable(11, 6).values.astype(np.float32)[None]
+    torch.save({"pe": torch.from_numpy(table)}, tmp_path / "seed.pt")
+    with pytest.warns(UserWarning, match="buffers not used by PositionalEncoding: pe$") as caught:
+        module = PANELS[panel].load_model(tmp_path / "seed.pt")
+    assert caught[0].filename == __file__
+    assert module.config == PositionalEncodingConfig(d_model=6, max_seq_len=11)

@@ -1,0 +1,149 @@
+"""verify: identical checkpoints pass, and every planted difference is found."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import diptych
+import torch_impl
+from diptych.parity import inputs, panels
+from diptych.spec import (
+    EncoderConfig,
+    EncoderWithHeadsConfig,
+    MaskedLMHeadConfig,
+    QuestionAnsweringHeadConfig,
+    TextEmbeddingConfig,
+    TransformerEncoderLayerConfig,
+)
+
+LAYER = TransformerEncoderLayerConfig(d_model=6, num_heads=3, d_ff=10, activation="gelu")
+EMBEDDING = TextEmbeddingConfig(vocab_size=13, d_model=6, max_seq_len=19, num_token_types=3)
+ENCODER = EncoderConfig(layer=LAYER, num_layers=2, embedding=EMBEDDING, pooler=True)
+WITH_HEADS = EncoderWithHeadsConfig(
+    encoder=ENCODER,
+    masked_lm=MaskedLMHeadConfig(d_model=6, vocab_size=13),
+    question_answering=QuestionAnsweringHeadConfig(d_model=6),
+)
+
+
+def saved(config, path):
+    torch.manual_seed(0)
+    torch_impl.save_model(getattr(torch_impl, config.component).from_config(config), path)
+    return path
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """The same encoder in both layouts."""
+    a, b = saved(ENCODER, tmp_path / "a"), tmp_path / "b"
+    diptych.convert_checkpoint(a, b, to="flax")
+    return a, b
+
+
+@pytest.mark.parametrize(
+    "config",
+    [ENCODER, WITH_HEADS, LAYER, EncoderConfig(layer=LAYER, num_layers=1)],
+    ids=["encoder", "heads", "layer", "vectors"],
+)
+def test_a_converted_checkpoint_is_identical(config, tmp_path):
+    a, b = saved(config, tmp_path / "a"), tmp_path / "b"
+    diptych.convert_checkpoint(a, b, to="flax")
+    verification = diptych.verify(a, b)
+    assert verification.identical, str(verification)
+    assert verification.complete
+    assert {row.name.split(": ")[0] for row in verification.exact} == {
+        batch.name for batch in inputs.batches(config)
+    }
+    assert len(verification.working) == len(verification.exact)
+    json.dumps(verification.to_dict())
+
+
+def test_every_kind_of_output_is_compared(pair):
+    rows = {row.name for row in diptych.verify(*pair).exact}
+    kinds = ("output", "pooled", "hidden states", "attention weights")
+    assert rows == {f"{batch}: {k}" for batch in ("padded batch", "long input") for k in kinds}
+
+
+def test_one_ulp_is_found(pair, tmp_path):
+    a, _ = pair
+    model = torch_impl.load_model(a)
+    weight = model.layers[1].feed_forward.down_proj.weight
+    with torch.no_grad():
+        weight[2, 3] = torch.nextafter(weight[2, 3], torch.tensor(9.0))
+    torch_impl.save_model(model, tmp_path / "c")
+    verification = diptych.verify(a, tmp_path / "c")
+    assert not verification.identical
+    (found,) = verification.weights.different
+    assert (found.name, found.first, found.max_ulp) == (
+        "layers.1.feed_forward.down_proj.weight",
+        (2, 3),
+        1,
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("eps", 1e-12), ("activation", "gelu_tanh"), ("norm_placement", "pre"), ("num_heads", 2)],
+)
+def test_a_wrong_setting_shows_in_the_outputs(pair, tmp_path, field, value):
+    a, b = pair
+    config = json.loads((b / "config.json").read_text())
+    config["config"]["layer"][field] = value
+    wrong = tmp_path / "wrong"
+    wrong.mkdir()
+    (wrong / "config.json").write_text(json.dumps(config))
+    (wrong / "model.safetensors").write_bytes((b / "model.safetensors").read_bytes())
+    verification = diptych.verify(a, wrong)
+    assert verification.weights.identical
+    assert not verification.identical
+    assert any(not row.ok for row in verification.exact)
+    assert f"layer.{field}" in str(verification)
+
+
+def test_a_cast_is_compared_with_the_cast_source(pair, tmp_path):
+    a, _ = pair
+    diptych.convert_checkpoint(a, tmp_path / "half", to="flax", dtype="float16")
+    verification = diptych.verify(a, tmp_path / "half")
+    assert verification.identical, str(verification)
+    assert not diptych.diff_checkpoints(a, tmp_path / "half").identical
+
+
+def test_weights_only_leaves_the_outputs_out(pair):
+    verification = diptych.verify(*pair, weights_only=True)
+    assert verification.identical
+    assert not verification.complete
+    assert "outputs: not run (--weights-only)" in str(verification)
+
+
+def test_a_missing_framework_is_said(pair, monkeypatch):
+    monkeypatch.setattr(
+        "diptych.parity.panels.find_spec", lambda name: None if name == "jax" else 1
+    )
+    verification = diptych.verify(*pair)
+    assert not verification.complete
+    assert "outputs: not run (jax missing: pip install 'diptych[all]')" in str(verification)
+
+
+def test_the_manifest_names_a_damaged_file(pair):
+    _, b = pair
+    assert diptych.verify(b).identical
+    data = bytearray((b / "model.safetensors").read_bytes())
+    data[-1] ^= 1
+    (b / "model.safetensors").write_bytes(data)
+    verification = diptych.verify(b)
+    assert not verification.identical
+    assert any("model.safetensors" in fault for fault in verification.faults)
+
+
+def test_named_arrays_name_every_output():
+    x, y = np.zeros(1), np.ones(2)
+    stack = torch_impl.encoder.StackOutput(x, None, (x, y), None)
+    assert [n for n, _ in panels.named_arrays(stack)] == [
+        "output",
+        "hidden_states[0]",
+        "hidden_states[1]",
+    ]
+    assert [n for n, _ in panels.named_arrays((x, y))] == ["output", "attention_weights"]
+    assert [n for n, _ in panels.named_arrays(x)] == ["output"]
