@@ -149,6 +149,7 @@ def _machines() -> Iterator[Case]:
         ("a global without a name", b"K\1K\1\x93", "without a name"),
         ("a state for a number", b"K\1}b", "impossible state"),
         ("bad UTF-8", b"X\1\0\0\0\xff", "utf-8"),
+        ("a broken escape", b"S'\\8'\n", "escape"),
         ("a float of letters", b"Fabc\n", ""),
         ("an integer of letters", b"Iabc\n", ""),
         ("a persistent text", b"Pabc\n", "torch would not name so"),

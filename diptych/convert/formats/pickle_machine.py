@@ -4,6 +4,7 @@ The opcodes are those of Python's ``pickletools``; the documentation of each is 
 """
 
 import pickletools
+import warnings
 from collections.abc import Callable
 from io import BufferedReader, FileIO, RawIOBase
 from typing import Any
@@ -67,8 +68,11 @@ class PickleMachine:
         self._marks: list[int] = []
         self._memo: dict[int, object] = {}
         try:
-            self._walk(stream)
-        except ValueError as error:
+            with warnings.catch_warnings():
+                # Python only warns of a broken escape in an old text; a file must not print that.
+                warnings.simplefilter("error", DeprecationWarning)
+                self._walk(stream)
+        except (ValueError, DeprecationWarning) as error:
             raise ValueError(f"its pickle: {error}") from error
         return self._stack[0]
 
