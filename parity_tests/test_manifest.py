@@ -144,3 +144,12 @@ def test_the_same_input_gives_the_same_bytes_anywhere(tmp_path, source):
         digests.add(tree_digest(out))
     assert len(digests) == 1
     assert "time" not in json.loads((out / "diptych.json").read_text())
+
+
+def test_a_manifest_of_other_tables_is_not_read(tmp_path, source):
+    out = tmp_path / "out"
+    convert_checkpoint(source, out, to="flax", settings=SETTINGS)
+    body = read_manifest(out)
+    (out / "diptych.json").write_bytes(render_manifest({**body, "family_version": 0}))
+    with pytest.raises(CheckpointError, match="written by version 0 of seed_encoder, this is 1"):
+        open_checkpoint(out)

@@ -57,6 +57,7 @@ def test_the_manifest_says_where_it_came_from(checkpoint):
         "layout": "flax",
         "component": "Encoder",
         "family": "bert",
+        "family_version": 1,
         "buffers": ["embeddings.position_ids"],
     }
     assert make_plan(checkpoint, to="flax").companions.keys() == {"vocab.txt"}

@@ -96,8 +96,13 @@ def _origin(
         }
     if asked is not None and asked.name != recorded:
         raise CheckpointError(f"{where}: family: came from {recorded}, not from {asked.name}")
+    origin = asked or named_family(recorded)
+    version = manifest.get("family_version")
+    if version != origin.version:
+        cause = f"written by version {version} of {recorded}, this is {origin.version}"
+        raise CheckpointError(f"{where}: family: {cause}: convert the original again")
     return {
-        "family": asked or named_family(recorded),
+        "family": origin,
         "variants": tuple(manifest.get("variants", ())),
         "recreated": {
             name: Recreated(entry["dtype"], tuple(entry["shape"]), entry["recipe"])

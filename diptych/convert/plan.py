@@ -118,6 +118,7 @@ def make_plan(
         "layout": to,
         "component": checkpoint.component,
         "family": family.name if family else None,
+        "family_version": family.version if family else None,
         "variants": list(variants),
         "recreated": {name: entry._asdict() for name, entry in sorted(recreated.items())},
         "buffers": sorted(checkpoint.buffers),

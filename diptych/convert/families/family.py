@@ -44,6 +44,7 @@ class Family:
             them (``RECIPES``), or None where nothing does.
         usual_buffers: From a component's config to the buffers of the spelling that is written by
             default.
+        version: Of the tables; raised when a manifest of old would be read otherwise by the new.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Family:
     rules: Callable[[Config, Variants], tuple[Rule, ...]]
     buffers: Mapping[str, str | None] = field(default_factory=dict)
     usual_buffers: Callable[[Config], dict[str, Recreated]] = lambda config: {}
+    version: int = 1
 
     def uncovered(self, names: Collection[str]) -> list[str]:
         """Return the names that are none of the family's."""
