@@ -6,7 +6,7 @@ from typing import Any
 from ..spec import COMPONENTS, Config
 from ..spec.checks import nearest
 from ..spec.errors import CheckpointError
-from .families import Family, Recreated, named_family
+from .families import FAMILIES, Family, Recreated, named_family
 from .formats import Container
 from .layouts import BUFFER_PREFIX, layout_rules
 from .leaf import read_leaves, source_names, stored_leaf
@@ -96,7 +96,9 @@ def _origin(
         }
     if asked is not None and asked.name != recorded:
         raise CheckpointError(f"{where}: family: came from {recorded}, not from {asked.name}")
-    origin = asked or named_family(recorded)
+    origin = asked or FAMILIES.get(recorded)
+    if origin is None:
+        raise CheckpointError(f"{where}: family: came from {recorded!r}, which must be given")
     version = manifest.get("family_version")
     if version != origin.version:
         cause = f"written by version {version} of {recorded}, this is {origin.version}"
