@@ -19,9 +19,9 @@ class AttentionCase:
     options: dict[str, Any]
 
 
-def attention_case(variant: str, T: int, S: int) -> AttentionCase:
+def attention_case(variant: str, T: int, S: int, seed: int = 0) -> AttentionCase:
     """Build a call of one variant; the same arguments give the same arrays."""
-    random = np.random.default_rng(7)
+    random = np.random.default_rng(seed)
     heads = {"grouped": (GROUPED_N, GROUPED_K), "together": (GROUPED_N, GROUPED_K)}
     n, k = heads.get(variant, (N, K))
     lead = {"no heads": ((B,), (B,)), "one sequence": ((), ())}.get(variant, ((B, n), (B, k)))
@@ -70,6 +70,10 @@ def attention_case(variant: str, T: int, S: int) -> AttentionCase:
             options["mask"] = coins(B, 1, T, S) & coins(B, 1, T, 1)
         case "dropout":
             options |= {"dropout": 0.25, "keep": coins(B, n, T, S)}
+        case "unseen nan":
+            options["mask"] = coins(T, S) & (np.arange(S) != 2)
+        case "nan in the bias":
+            shapes["bias"] = (T, S)
         case "no heads":
             options["mask"] = coins(B, T, S)
         case "one sequence":
@@ -90,9 +94,13 @@ def attention_case(variant: str, T: int, S: int) -> AttentionCase:
             }
         case _:
             assert variant in ("plain", "grouped", "large scores"), variant
-    inputs = random_arrays(3, shapes, size=3.0 if variant == "large scores" else 1.0)
+    inputs = random_arrays(seed, shapes, size=3.0 if variant == "large scores" else 1.0)
     if variant == "bias per head":
         inputs["bias"][coins(1, n, T, S)] = -np.inf
+    if variant == "unseen nan":
+        inputs["key"][..., 2:3, :], inputs["value"][..., 2:3, :] = np.nan, np.inf
+    if variant == "nan in the bias":
+        inputs["bias"][:1, :1] = np.nan
     return AttentionCase(f"{variant}, T={T} S={S}", inputs, options)
 
 
@@ -115,6 +123,8 @@ VARIANTS = (
     "dropout",
     "grouped",
     "large scores",
+    "unseen nan",
+    "nan in the bias",
     "no heads",
     "one sequence",
     "together",

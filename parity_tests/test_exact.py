@@ -42,9 +42,10 @@ def judge(tally, case: AttentionCase, *, jit: bool = True) -> None:
     in_torch = run_torch(torch_call, case.inputs, cotangents)
     jax_call = attention_call(attend_jax, to_jax, case.options)
     in_jax = run_jax(jax_call, case.inputs, cotangents, jit=jit)
-    judge_exact(tally, case.name, in_torch, in_jax)
-    judge_exact(tally, f"{case.name}, oracle", in_torch, truth, float32_bits=False)
-    judge_exact(tally, f"{case.name}, oracle", in_jax, truth, float32_bits=False)
+    nan = {"allow_nan": case.name.startswith("nan in the bias")}
+    judge_exact(tally, case.name, in_torch, in_jax, **nan)
+    for run in (in_torch, in_jax):
+        judge_exact(tally, f"{case.name}, oracle", run, truth, float32_bits=False, **nan)
     sees_nothing = ~visible.any(-1)
     for run in (in_torch, in_jax):
         assert not run.outputs["weights"][~visible].any()
@@ -61,6 +62,12 @@ def test_attention(tally, variant, T, S):
 @pytest.mark.parametrize(("variant", "T", "S"), LONG_TAIL)
 def test_attention_long_tail(tally, variant, T, S):
     judge(tally, attention_case(variant, T, S))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 21))
+def test_attention_with_other_data(tally, seed):
+    judge(tally, attention_case("together", *LENGTHS["T<S"], seed=seed))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

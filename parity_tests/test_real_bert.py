@@ -13,11 +13,12 @@ import pytest
 import torch
 import transformers
 
-from diptych.convert import convert_tensors, read_model
+import torch_impl
+from diptych.convert import convert_checkpoint, convert_tensors, read_model
 from diptych.convert.families import FAMILIES
 from diptych.parity.compare import compare_working
-from parity_tests.component_cases import ComponentCase
-from parity_tests.component_runs import run_component_jax, run_component_torch
+from parity_tests.component_cases import ComponentCase, random_tensors
+from parity_tests.component_runs import run_component_jax, run_component_torch, torch_module
 from parity_tests.harness import Arrays, Run, cotangents_of, from_torch, judge_exact, to_torch
 from parity_tests.lift_float32 import LiftFloat32
 
@@ -148,6 +149,22 @@ def test_tiny_random_bert_in_float64(tally, tmp_path, name):
     judge_exact(tally, f"{name}, torch", only(in_torch, outputs), theirs)
     judge_exact(tally, f"{name}, jax", only(in_jax, outputs), theirs)
     judge_exact(tally, name, in_torch, in_jax)
+
+
+def test_a_model_of_ours_in_transformers(tally, tmp_path):
+    """The other direction: parameters made here, written for ``transformers``, run there."""
+    save_tiny("BertForPreTraining", tmp_path / "pattern")
+    config = read_model(tmp_path / "pattern", layout="torch").config
+    tensors = random_tensors(config)
+    torch_impl.save_model(torch_module(config, tensors), tmp_path / "ours")
+    convert_checkpoint(tmp_path / "ours", tmp_path / "theirs", to="hf", family="bert")
+    model = open_theirs("BertForPreTraining", tmp_path / "theirs", torch.float64)
+    batch = tiny_batch()
+    with LiftFloat32(), torch.no_grad():
+        outputs = call_theirs(model, "BertForPreTraining", batch)
+    theirs = Run({name: from_torch(tensor) for name, tensor in outputs.items()}, {})
+    ours = run_component_torch(case_of(config, batch), tensors, {})
+    judge_exact(tally, "ours in transformers", only(ours, outputs), theirs)
 
 
 def minilm() -> Path:
