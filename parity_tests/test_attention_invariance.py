@@ -1,9 +1,11 @@
 """What must not matter: later tokens to a causal output, other samples to a sample."""
 
 import functools
+import itertools
 
 import jax
 import numpy as np
+import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,18 +17,17 @@ B, T, D, N = 2, 5, 6, 3
 RATE = 0.4
 
 properties = settings(
-    max_examples=24,
+    max_examples=6,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-paths = {
-    "need_weights": st.booleans(),
-    "training": st.booleans(),
-    "compiled": st.booleans(),
-    "window": st.sampled_from([None, 2]),
-    "seed": st.integers(0, 9),
-}
+PATHS = [
+    {"need_weights": need_weights, "training": training, "compiled": compiled}
+    for need_weights, training, compiled in itertools.product([True, False], repeat=3)
+]
+every_path = pytest.mark.parametrize("options", PATHS, ids=str)
+windows, seeds = st.sampled_from([None, 2]), st.integers(0, 99)
 
 
 @functools.cache
@@ -56,8 +57,8 @@ def path(name, window, training, need_weights, compiled):
 
 
 def run(panel, x, *, window, training, need_weights, compiled):
-    torch.manual_seed(0)
     call = path(panel.name, window, training, need_weights, compiled)
+    torch.manual_seed(0)
     with panel.wide():
         draw = jax.random.key(0) if panel is JAX else None
         output, weights = call(panel.array(x), draw)
@@ -65,15 +66,16 @@ def run(panel, x, *, window, training, need_weights, compiled):
 
 
 @both_panels
-@given(t=st.integers(1, T - 1), **paths)
+@every_path
+@given(t=st.integers(1, T - 1), window=windows, seed=seeds)
 @properties
-def test_later_tokens_do_not_matter(panel, t, seed, **options):
+def test_later_tokens_do_not_matter(panel, options, t, window, seed):
     random = np.random.default_rng(seed)
     x = random.normal(size=(B, T, D))
     changed = x.copy()
     changed[:, t:] = random.normal(size=(B, T - t, D))
-    output, weights = run(panel, x, **options)
-    other_output, other_weights = run(panel, changed, **options)
+    output, weights = run(panel, x, window=window, **options)
+    other_output, other_weights = run(panel, changed, window=window, **options)
     assert np.abs(output - other_output)[:, :t].max() <= 1e-14
     assert np.abs(output - other_output)[:, t:].max() > 1e-3
     if weights is not None:
@@ -82,15 +84,16 @@ def test_later_tokens_do_not_matter(panel, t, seed, **options):
 
 
 @both_panels
-@given(sample=st.integers(0, B - 1), **paths)
+@every_path
+@given(sample=st.integers(0, B - 1), window=windows, seed=seeds)
 @properties
-def test_other_samples_do_not_matter(panel, sample, seed, **options):
+def test_other_samples_do_not_matter(panel, options, sample, window, seed):
     random = np.random.default_rng(seed)
     x = random.normal(size=(B, T, D))
     changed = random.normal(size=(B, T, D))
     changed[sample] = x[sample]
-    output, weights = run(panel, x, **options)
-    other_output, other_weights = run(panel, changed, **options)
+    output, weights = run(panel, x, window=window, **options)
+    other_output, other_weights = run(panel, changed, window=window, **options)
     assert np.abs(output - other_output)[sample].max() <= 1e-14
     assert np.abs(output - other_output)[1 - sample].max() > 1e-3
     if weights is not None:

@@ -27,6 +27,8 @@ def causal_mask(
 ) -> Array:
     """Return the mask in which query i sees keys 0 .. i + offset.
 
+    It is true where a query may attend: on and below the diagonal, not above it.
+
     Args:
         query_length: T.
         key_length: S; None means T.
