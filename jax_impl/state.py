@@ -120,7 +120,7 @@ def save_model(module: Module, path: str | Path, *, overwrite: bool = False) -> 
         overwrite: Whether a folder that exists is replaced.
 
     Raises:
-        CheckpointError: If the folder exists and may not be replaced.
+        ValueError: If the folder exists and may not be replaced.
         OutputError: If the folder cannot be written; nothing is left behind.
     """
     from diptych.convert import write_model

@@ -94,8 +94,8 @@ def test_nothing_is_shared(panel: str) -> None:
     """B133: neither what comes out nor what went in is the module's own memory."""
     given = state(panel)
     module = new(panel, CONFIG)
+    before = {name: array.copy() for name, array in given.items()}
     PANELS[panel].load_state(module, given)
-    before = PANELS[panel].export_state(module)
     for array in given.values():
         array += 100
     exported = PANELS[panel].export_state(module)

@@ -106,6 +106,21 @@ def test_attention(panel, variant, dtype):
     assert error <= guard(wide, case.options, dtype)
 
 
+@pytest.mark.parametrize("dtype", WORKING)
+@pytest.mark.parametrize("panel", PANELS)
+def test_large_scores_are_kept_in_float32(panel, dtype):
+    """Scores of 114 and a little: rounded to 16 bits, the little is lost."""
+    impl, _, run, to_panel = PANELS[panel]
+    case = attention_case("plain", 11, 13)
+    for name in ("query", "key"):
+        case.inputs[name][..., 0] = 16.0
+    inputs, wide = rounded(case.inputs, dtype)
+    call = attention_call(impl.functional.scaled_dot_product_attention, to_panel, {})
+    output = run(call, inputs, {}).outputs["output"]
+    error = np.abs(output.astype(np.float64) - oracle.attention(**wide).output).max()
+    assert error <= guard(wide, {}, dtype)
+
+
 def guard(wide: Arrays, options: dict[str, Any], dtype: str) -> float:
     """Return the error that correct attention never exceeds, whatever plain code does."""
     query, key, value = wide["query"], wide["key"], wide["value"]
