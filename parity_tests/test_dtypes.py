@@ -7,6 +7,8 @@ import torch
 from diptych.convert.dtypes import CODES, code_of, item_size, numpy_dtype
 from diptych.convert.formats.pickle_globals import STORAGE_DTYPES, TORCH_DTYPES
 
+from .special_values import every_bit_pattern
+
 
 @pytest.mark.parametrize("code", CODES)
 def test_a_code_and_its_dtype_say_the_same(code):
@@ -19,6 +21,16 @@ def test_a_code_and_its_dtype_say_the_same(code):
 @pytest.mark.parametrize(("name", "code"), TORCH_DTYPES.items())
 def test_a_torch_dtype_has_the_size_of_its_code(name, code):
     assert getattr(torch, name).itemsize == item_size(code)
+
+
+@pytest.mark.parametrize(("name", "code"), TORCH_DTYPES.items())
+def test_a_bit_pattern_is_the_same_number_to_torch(name, code):
+    values = every_bit_pattern(code)
+    wide = "complex128" if code in ("C64", "C128") else "float64"
+    to_torch = torch.from_numpy(values.view(np.uint8)).view(getattr(torch, name))
+    with np.errstate(invalid="ignore"):  # signalling NaNs are among the patterns
+        numbers = values.astype(wide)
+    np.testing.assert_array_equal(numbers, to_torch.to(getattr(torch, wide)).numpy())
 
 
 def test_a_torch_storage_class_has_the_dtype_of_its_code():

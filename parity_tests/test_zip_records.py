@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+from diptych.convert.formats import find_container
+
+from .pickle_bytes import archive, dictionary, tensor, zip_file
 from .test_torch_pickle import error_of, write
 
 
@@ -11,6 +14,22 @@ def small_archive(tmp_path_factory) -> bytes:
     folder = tmp_path_factory.mktemp("small")
     write(folder, {"w": np.array([1.5, -2.0], np.float32)})
     return (folder / "model.pt").read_bytes()
+
+
+def test_data_is_aligned_so_that_it_can_be_mapped(tmp_path, small_archive):
+    (tmp_path / "model.pt").write_bytes(small_archive)
+    assert find_container(tmp_path / "model.pt").tensors["w"].position % 64 == 0
+
+
+def test_a_member_inside_another_is_refused(tmp_path):
+    plain = zip_file({"archive/version": b"3\n"})
+    inner = plain[: plain.index(b"PK\x01\x02")]
+    outer = archive(dictionary(("w", tensor())), {"0": bytes(8) + inner})
+    offset = outer.rindex(b"PK\x01\x02") + 42
+    position = outer.index(inner)
+    changed = outer[:offset] + position.to_bytes(4, "little") + outer[offset + 4 :]
+    (tmp_path / "model.pt").write_bytes(changed)
+    assert "'archive/version' overlaps the one before it" in error_of(tmp_path / "model.pt")
 
 
 @pytest.mark.parametrize(
