@@ -126,3 +126,16 @@ def test_a_bare_state_dict_borrows_the_others_settings(tmp_path):
     assert diff_checkpoints(full, bare).identical
     with pytest.raises(CheckpointError, match="num_attention_heads: not in the checkpoint"):
         diff_checkpoints(bare, bare)
+
+
+@pytest.mark.parametrize(("positions", "dtype"), [(4, np.int64), (5, np.int32)])
+def test_buffers_that_both_recreate_are_compared(tmp_path, positions, dtype):
+    def folder(name, ids):
+        tensors = bert_tensors() | {"embeddings.position_ids": ids}
+        return write_checkpoint(tmp_path / name, tensors, BERT_CONFIG)
+
+    ids = np.arange(5)[None]
+    a, same = folder("a", ids), folder("same", ids)
+    assert diff_checkpoints(a, same).equal == len(bert_tensors()) + 1
+    (found,) = diff_checkpoints(a, folder("b", np.arange(positions, dtype=dtype)[None])).different
+    assert found.name == "embeddings.position_ids"

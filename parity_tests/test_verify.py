@@ -137,13 +137,13 @@ def test_the_manifest_names_a_damaged_file(pair):
     assert any("model.safetensors" in fault for fault in verification.faults)
 
 
-def test_named_arrays_name_every_output():
+def test_outputs_by_name_name_every_output():
     x, y = np.zeros(1), np.ones(2)
     stack = torch_impl.encoder.StackOutput(x, None, (x, y), None)
-    assert [n for n, _ in panels.named_arrays(stack)] == [
+    assert [n for n, _ in panels.outputs_by_name(stack)] == [
         "output",
         "hidden_states[0]",
         "hidden_states[1]",
     ]
-    assert [n for n, _ in panels.named_arrays((x, y))] == ["output", "attention_weights"]
-    assert [n for n, _ in panels.named_arrays(x)] == ["output"]
+    assert [n for n, _ in panels.outputs_by_name((x, y))] == ["output", "attention_weights"]
+    assert [n for n, _ in panels.outputs_by_name(x)] == ["output"]

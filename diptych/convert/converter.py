@@ -76,8 +76,9 @@ class Report:
                 f"cast to {self.dtype}: {self.cast.values} values, {self.cast.changed} changed, "
                 f"{self.cast.became_inf} became inf, {self.cast.became_zero} became 0"
             )
+        is_foreign = self.layouts[1] == "hf"
         for title, names in (
-            ("left out, recreated on the way back", self.recreated),
+            ("made anew" if is_foreign else "left out, made anew on the way back", self.recreated),
             ("travels beside the parameters", self.buffers),
             ("spellings found", self.variants),
             ("settings ignored", tuple(self.ignored_settings)),

@@ -62,7 +62,7 @@ class Diff:
         only_in_a: Canonical names that b lacks.
         only_in_b: Canonical names that a lacks.
         different: Tensors that are in both and differ.
-        equal: Number of tensors that are in both, bit for bit.
+        equal: Number of tensors that are in both, bit for bit, recreated buffers included.
         recreatable: Source names of buffers that only one of the two stores or records, and that
             a recipe recreates; no difference.
         settings: Fields of the component's config that differ; no tensor, so no difference here.
@@ -110,6 +110,7 @@ def diff_checkpoints(a: str | Path | Checkpoint, b: str | Path | Checkpoint) -> 
     first, second = open_pair(a, b)
     left, right = first.tensors, second.tensors
     compared = [_diff(name, left[name], right[name]) for name in left if name in right]
+    compared += _recreated_diffs(first, second)
     different = tuple(found for found in compared if found is not None)
     return Diff(
         a=str(first.path),
@@ -190,6 +191,16 @@ def _diff(name: str, a: LeafTensor, b: LeafTensor) -> TensorDiff | None:
         values=(str(left[index]), str(right[index])),
         max_ulp=max_ulp if a.dtype in FLOATING else None,
     )
+
+
+def _recreated_diffs(a: Checkpoint, b: Checkpoint) -> list[TensorDiff | None]:
+    """Compare the buffers that both recreate: one recipe, dtype and shape give the same bytes."""
+    names = [name for name in a.recreated if name in b.recreated]
+    pairs = [(name, a.recreated[name], b.recreated[name]) for name in names]
+    return [
+        None if x == y else TensorDiff(name, (x.dtype, y.dtype), (x.shape, y.shape))
+        for name, x, y in pairs
+    ]
 
 
 def _differing_bits(x: np.ndarray, y: np.ndarray) -> int:

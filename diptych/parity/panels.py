@@ -40,7 +40,7 @@ def run_torch(checkpoint: Checkpoint, batches: tuple[Batch, ...], dtype: str) ->
             args, arrays, flags = _arguments(batch, dtype)
             tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
             output = model(*(torch.from_numpy(array) for array in args), **tensors, **flags)
-            results.append({name: x.numpy() for name, x in named_arrays(output)})
+            results.append({name: x.numpy() for name, x in outputs_by_name(output)})
     return results
 
 
@@ -67,11 +67,11 @@ def run_jax(checkpoint: Checkpoint, batches: tuple[Batch, ...], dtype: str) -> l
             output = jax.jit(lambda m, args, arrays, f=flags: m(*args, **arrays, **f))(
                 model, args, arrays
             )
-            results.append({name: np.asarray(x) for name, x in named_arrays(output)})
+            results.append({name: np.asarray(x) for name, x in outputs_by_name(output)})
     return results
 
 
-def named_arrays(output: Any, name: str = "output") -> Iterator[tuple[str, Any]]:
+def outputs_by_name(output: Any, name: str = "output") -> Iterator[tuple[str, Any]]:
     """Yield every array of a component's return value with its name.
 
     A named tuple gives its fields' names, a plain pair is ``output`` and ``attention_weights``,
@@ -81,13 +81,13 @@ def named_arrays(output: Any, name: str = "output") -> Iterator[tuple[str, Any]]
         yield name, output
     elif hasattr(output, "_fields"):
         for field in output._fields:
-            yield from named_arrays(getattr(output, field), field)
+            yield from outputs_by_name(getattr(output, field), field)
     elif isinstance(output, tuple) and name == "output":
         for field, part in zip(("output", "attention_weights"), output, strict=True):
-            yield from named_arrays(part, field)
+            yield from outputs_by_name(part, field)
     elif isinstance(output, tuple):
         for i, part in enumerate(output):
-            yield from named_arrays(part, f"{name}[{i}]")
+            yield from outputs_by_name(part, f"{name}[{i}]")
 
 
 def _arguments(

@@ -63,9 +63,9 @@ class Verification:
         }
 
     def __str__(self) -> str:
-        lines = list(self.faults)
-        if self.weights is not None:
-            lines.append(str(self.weights))
+        if self.weights is None:
+            return "\n".join(self.faults) or "every tensor and file is as the manifest says"
+        lines = [str(self.weights)]
         for title, rows in ((_EXACT_TITLE, self.exact), (_WORKING_TITLE, self.working)):
             if rows:
                 lines += ["", title, HEADER, *map(str, rows)]
