@@ -14,7 +14,7 @@ from diptych.spec import (
     ScaledDotProductAttentionConfig,
     ScoreConfig,
 )
-from diptych.spec.checks import check_length, check_width
+from diptych.spec.checks import check_length, check_sequence, check_width
 
 from . import functional
 from .linear import linear
@@ -135,7 +135,7 @@ class HeadAttention(Module):
             (..., T, T) in the dtype of ``x``.
 
         Raises:
-            ValueError: If T exceeds ``max_seq_len``.
+            ValueError: If T exceeds ``max_seq_len``, or the width is not ``emb_size``.
         """
         return self(x, need_weights=True)[1]
 
@@ -150,8 +150,9 @@ class HeadAttention(Module):
             Output (..., T, head_size) in the dtype of ``x``, or the pair of output and weights.
 
         Raises:
-            ValueError: If T exceeds ``max_seq_len``.
+            ValueError: If T exceeds ``max_seq_len``, or the width is not ``emb_size``.
         """
+        check_sequence(x.shape, self.config.emb_size)
         check_length(x.shape[-2], self.config.max_seq_len)
         output, weights = functional.scaled_dot_product_attention(
             self.q_proj(x),
@@ -253,6 +254,8 @@ class MultiHeadAttention(Module):
             ValueError: If a shape does not fit.
             TypeError: If a dtype does not fit.
         """
+        for x in (query, key, value):
+            check_sequence(x.shape, self.config.d_model)
         N, K, _ = self.config.sizes
         query = _split_heads(self.q_proj(query), N)
         key = _split_heads(self.k_proj(key), K)

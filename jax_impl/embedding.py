@@ -58,6 +58,9 @@ class Embedding(Module, nnx.Embed):
 
         Returns:
             Products (..., V), in that dtype.
+
+        Raises:
+            ValueError: If the last axis is not D.
         """
         return functional.unembed(query, self.embedding[...])
 

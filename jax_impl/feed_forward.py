@@ -4,6 +4,7 @@ from flax import nnx
 from jax import Array
 
 from diptych.spec import FeedForwardConfig
+from diptych.spec.checks import check_width
 
 from . import functional
 from .linear import linear
@@ -39,5 +40,9 @@ class FeedForward(Module):
 
         Returns:
             Output (..., D), in the dtype of ``x``.
+
+        Raises:
+            ValueError: If the last axis is not D.
         """
+        check_width(x.shape, self.config.d_model)
         return self.down_proj(functional.activate(self.up_proj(x), self.config.activation))

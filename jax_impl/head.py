@@ -14,6 +14,7 @@ from diptych.spec import (
     SequenceClassificationHeadConfig,
     TokenClassificationHeadConfig,
 )
+from diptych.spec.checks import check_width
 
 from . import functional
 from .embedding import Embedding
@@ -46,7 +47,11 @@ class NextSentenceHead(Module):
 
         Returns:
             Logits (..., 2).
+
+        Raises:
+            ValueError: If the last axis is not D.
         """
+        check_width(pooled.shape, self.config.d_model)
         return self.classifier_proj(pooled)
 
 
@@ -79,7 +84,11 @@ class SequenceClassificationHead(Module):
 
         Returns:
             Logits (..., L).
+
+        Raises:
+            ValueError: If the last axis is not D.
         """
+        check_width(pooled.shape, self.config.d_model)
         rate = self.config.dropout if self.training else 0.0
         return self.classifier_proj(functional.apply_dropout(pooled, rate, rng_key=rng_key))
 
@@ -113,7 +122,11 @@ class TokenClassificationHead(Module):
 
         Returns:
             Logits (..., T, L).
+
+        Raises:
+            ValueError: If the last axis is not D.
         """
+        check_width(x.shape, self.config.d_model)
         rate = self.config.dropout if self.training else 0.0
         return self.classifier_proj(functional.apply_dropout(x, rate, rng_key=rng_key))
 
@@ -142,7 +155,11 @@ class QuestionAnsweringHead(Module):
 
         Returns:
             Start logits (..., T) and end logits (..., T).
+
+        Raises:
+            ValueError: If the last axis is not D.
         """
+        check_width(x.shape, self.config.d_model)
         logits = self.span_proj(x)
         return logits[..., 0], logits[..., 1]
 
@@ -187,6 +204,10 @@ class MaskedLMHead(Module):
 
         Returns:
             Logits (..., T, V).
+
+        Raises:
+            ValueError: If the last axis is not D.
         """
+        check_width(x.shape, self.config.d_model)
         x = functional.activate(self.transform_proj(x), self.config.activation)
         return embedding.attend(self.transform_norm(x)) + self.vocab_bias_param[...]

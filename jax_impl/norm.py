@@ -39,5 +39,6 @@ class LayerNorm(Module):
 
         Raises:
             ValueError: If the last axis is not D.
+            TypeError: If ``x`` is not floating.
         """
         return functional.layer_norm(x, self.weight[...], self.bias[...], eps=self.config.eps)

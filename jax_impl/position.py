@@ -37,5 +37,6 @@ class PositionalEncoding(Module):
         Raises:
             ValueError: If ``offset + T`` exceeds max_seq_len, the offset is negative or the last
                 axis is not D.
+            TypeError: If ``x`` is not floating.
         """
         return functional.add_sinusoids(x, self.table, offset=offset)

@@ -14,7 +14,7 @@ from flax import nnx
 from jax import Array
 from jax import numpy as jnp
 
-from diptych.spec.checks import check_names_and_shapes
+from diptych.spec.checks import check_floating, check_names_and_shapes
 
 from .module import Module
 
@@ -47,7 +47,7 @@ def load_state(module: nnx.Module, tensors: Mapping[str, np.ndarray]) -> None:
     Raises:
         ValueError: If a name is missing or unexpected or a shape is another; lists every fault,
             and nothing is changed.
-        TypeError: If the framework would narrow a dtype; nothing is changed.
+        TypeError: If a dtype is not floating, or the framework would narrow it; nothing is changed.
     """
     _check(_parameters(module), tensors)
     nnx.update(module, _state(module, tensors))
@@ -71,7 +71,7 @@ def functional_call(
 
     Raises:
         ValueError: If a name is missing or unexpected or a shape is another; lists every fault.
-        TypeError: If the framework would narrow a dtype.
+        TypeError: If a dtype is not floating, or the framework would narrow it.
     """
     _check(_parameters(module), params)
     graphdef, _, others = nnx.split(module, nnx.Param, ...)  # type: ignore[misc]
@@ -143,6 +143,7 @@ def _check(parameters: Mapping[str, nnx.Param], given: Mapping[str, Any]) -> Non
     expected = {name: tuple(parameter.shape) for name, parameter in parameters.items()}
     shapes = {name: tuple(array.shape) for name, array in given.items()}
     check_names_and_shapes(expected, shapes, what="parameters")
+    check_floating(**{name: str(array.dtype) for name, array in given.items()})
 
 
 def _state(module: nnx.Module, tensors: Mapping[str, Array | np.ndarray]) -> nnx.State:

@@ -195,6 +195,18 @@ def test_empty(panel, sizes, grouped):
     assert all(np.isfinite(gradient).all() for gradient in gradients.values())
 
 
+@both_panels
+@pytest.mark.parametrize("sides", [(2**31, 0), (2**63, 2**63), 2**40])
+def test_a_window_wider_than_32_bits_hides_nothing(panel, sides):
+    """Without 64 bits JAX counts positions in 32; ``sys.maxsize`` is a usual "no limit"."""
+    inputs = [panel.array(np.ones((1, T, H), np.float32))] * 3
+    attend = panel.functional.scaled_dot_product_attention
+    causal = isinstance(sides, int) or sides[1] == 0
+    _, weights = attend(*inputs, window=sides, is_causal=causal)
+    _, unlimited = attend(*inputs, is_causal=causal)
+    assert np.array_equal(weights, unlimited)
+
+
 Q, K = (B, N, T, H), (B, N, S, H)
 # fmt: off
 SHAPES_REFUSED = [
@@ -218,9 +230,14 @@ SHAPES_REFUSED = [
     (Q, K, K, {"sinks": np.zeros(1)}, r"sinks has shape \(1,\), expected \(3,\)"),
     (Q, K, K, {"window": 2}, r"window=2 without is_causal.*\(left, right\)"),
     (Q, K, K, {"window": 0, "is_causal": True}, "window=0 must be at least 1"),
+    (Q, K, K, {"window": (1, 2, 3)}, r"window=\(1, 2, 3\) must be an int or a pair"),
+    (Q, K, K, {"window": [1, 2]}, r"window=\[1, 2\] must be an int or a pair"),
+    (Q, K, K, {"window": (1.5, 0)}, r"window=\(1.5, 0\) must be an int or a pair"),
+    (Q, K, K, {"window": True, "is_causal": True}, "window=True must be an int or a pair"),
     (Q, K, K, {"window": (-1, 0)}, r"window=\(-1, 0\) must not be negative"),
     (Q, K, K, {"dropout": 1.0}, "dropout=1.0"),
     (Q, K, K, {"dropout": -0.5}, "dropout=-0.5"),
+    (Q, K, K, {"dropout": "0.5"}, "dropout='0.5' must satisfy"),
     (Q, K, K, {"keep": np.ones((T, S), bool), "dropout": 0.5}, r"keep has shape \(3, 5\)"),
 ]
 ones = np.ones
@@ -232,6 +249,7 @@ TYPES_REFUSED = [
     ((ones(Q), ones(K), ones(K)), {"key_mask": ones((B, S))}, "key_mask != 0.*bias="),
     ((ones(Q), ones(K), ones(K)), {"bias": ones((T, S), bool)}, "bias is bool.*mask="),
     ((ones(Q), ones(K), ones(K)), {"bias": ones((T, S), int)}, "bias is int64.*mask="),
+    ((ones(Q), ones(K), ones(K)), {"bias": ones((T, S), complex)}, "bias is complex128.*float64"),
     ((ones(Q), ones(K), ones(K)), {"is_causal": True, "offset": 1.5}, "offset is float"),
     ((ones(Q), ones(K), ones(K)), {"dropout": 0.5, "keep": ones((B, N, T, S))}, "keep is float64"),
 ]

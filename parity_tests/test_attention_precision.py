@@ -153,3 +153,12 @@ def test_weights_of_x64_off_and_on_agree():
     for ours, theirs in zip(off, on, strict=True):
         assert ours.dtype == theirs.dtype == np.float32
         assert np.array_equal(ours, theirs)
+
+
+@both_panels
+def test_a_wider_bias_is_a_number_not_a_hiding(panel):
+    """Cast to float32, -1e300 would be -inf, the one value that hides."""
+    inputs = [np.ones((1, 2, 2), np.float32)] * 3
+    _, weights = panel.attend(*inputs, bias=np.array([[0.0, -1e300], [-1e300, -1e300]]))
+    assert weights.dtype == np.float32
+    assert weights.tolist() == [[[1.0, 0.0], [0.5, 0.5]]]

@@ -32,6 +32,18 @@ def test_given_keep_mask_gives_the_same_bits_in_float32():
 
 
 @both_panels
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("rate", [0.1, 0.15, 0.37])
+def test_the_factor_is_not_rounded_to_16_bits(panel, dtype, rate):
+    """Every value is rounded once; a rounded factor would scale all of them alike."""
+    x = X.astype(getattr(ml_dtypes, dtype, dtype))
+    dropped = panel.run(panel.functional.apply_dropout, x, rate, keep=np.ones(X.shape, bool))
+    exact = x.astype(np.float32) * np.float32(1 / (1 - rate))
+    assert dropped.dtype == x.dtype
+    assert np.array_equal(dropped, exact.astype(x.dtype))
+
+
+@both_panels
 def test_what_is_dropped_cannot_leak(panel):
     x = np.array([np.nan, np.inf, 1.0])
     dropped = panel.run(panel.functional.apply_dropout, x, 0.5, keep=np.array([0, 0, 1]))
@@ -51,6 +63,8 @@ def test_keep_mask_of_another_kind_is_refused(panel):
         panel.run(panel.functional.apply_dropout, X, 0.5, keep=KEEP[0])
     with pytest.raises(TypeError, match="keep is float64"):
         panel.run(panel.functional.apply_dropout, X, 0.5, keep=KEEP.astype(np.float64))
+    with pytest.raises(TypeError, match="x is int64"):
+        panel.run(panel.functional.apply_dropout, KEEP.astype(np.int64), 0.5, keep=KEEP)
 
 
 def test_rate_zero_draws_nothing():

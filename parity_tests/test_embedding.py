@@ -7,7 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
 
+import torch_impl
 from diptych.spec import EmbeddingConfig, TextEmbeddingConfig
 from parity_tests.components import PANELS, build, flat, new, random_weights, run
 from parity_tests.harness import to_jax, to_torch
@@ -68,6 +70,13 @@ def test_ids_are_integers(panel: str, ids: Any, dtype: str) -> None:
         lookup(panel, array)
 
 
+def test_fake_ids_cannot_be_looked_at() -> None:
+    """Tools that plan memory run models on tensors without values."""
+    with FakeTensorMode():
+        rows = torch_impl.Embedding(4, 3)(torch.zeros(2, 5, dtype=torch.int64))
+    assert rows.shape == (2, 5, 3)
+
+
 def test_concrete_ids_inside_a_compiled_function() -> None:
     ids, module = jnp.array([1, 4]), build("jax", TABLE)
     with pytest.raises(IndexError, match="id 4"):
@@ -82,7 +91,10 @@ def test_logits_of_a_tied_head(panel: str) -> None:
     np.testing.assert_allclose(logits, x @ random_weights(TABLE)["weight"].T, atol=1e-6)
 
 
-def test_logits_need_one_dtype() -> None:
+def test_logits_need_one_dtype_and_the_width() -> None:
+    for panel, convert in (("torch", to_torch), ("jax", to_jax)):
+        with pytest.raises(ValueError, match=r"shape \(2, 4\), expected a last axis of 3"):
+            build(panel, TABLE).attend(convert(np.ones((2, 4), np.float32)))
     x = np.ones((2, 3), np.float16)
     with pytest.raises(TypeError, match="one dtype, not float16, float32"):
         build("jax", TABLE).attend(to_jax(x))

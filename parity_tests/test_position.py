@@ -70,7 +70,7 @@ def test_the_whole_table_and_nothing(panel: str) -> None:
 @pytest.mark.parametrize("panel", PANELS)
 def test_a_width_of_one_does_not_broadcast(panel: str) -> None:
     config = PositionalEncodingConfig(d_model=6)
-    with pytest.raises(ValueError, match=r"shape \(3, 1\), expected a last axis of 6"):
+    with pytest.raises(ValueError, match=r"shape \(3, 1\), expected \(..., T, 6\)"):
         run(panel, config, np.zeros((3, 1), np.float32))
 
 

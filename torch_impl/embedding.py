@@ -56,6 +56,9 @@ class Embedding(Module, nn.Embedding):
 
         Returns:
             Products (..., V), in that dtype.
+
+        Raises:
+            ValueError: If the last axis is not D.
         """
         return functional.unembed(query, self.weight)
 

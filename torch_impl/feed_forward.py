@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from diptych.spec import FeedForwardConfig
+from diptych.spec.checks import check_width
 
 from . import functional
 from .linear import linear
@@ -37,5 +38,9 @@ class FeedForward(Module):
 
         Returns:
             Output (..., D), in the dtype of ``x``.
+
+        Raises:
+            ValueError: If the last axis is not D.
         """
+        check_width(tuple(x.shape), self.config.d_model)
         return self.down_proj(functional.activate(self.up_proj(x), self.config.activation))

@@ -13,6 +13,7 @@ from diptych.spec import (
     SequenceClassificationHeadConfig,
     TokenClassificationHeadConfig,
 )
+from diptych.spec.checks import check_width
 
 from . import functional
 from .embedding import Embedding
@@ -44,7 +45,11 @@ class NextSentenceHead(Module):
 
         Returns:
             Logits (..., 2).
+
+        Raises:
+            ValueError: If the last axis is not D.
         """
+        check_width(tuple(pooled.shape), self.config.d_model)
         return self.classifier_proj(pooled)
 
 
@@ -75,7 +80,11 @@ class SequenceClassificationHead(Module):
 
         Returns:
             Logits (..., L).
+
+        Raises:
+            ValueError: If the last axis is not D.
         """
+        check_width(tuple(pooled.shape), self.config.d_model)
         rate = self.config.dropout if self.training else 0.0
         return self.classifier_proj(functional.apply_dropout(pooled, rate))
 
@@ -107,7 +116,11 @@ class TokenClassificationHead(Module):
 
         Returns:
             Logits (..., T, L).
+
+        Raises:
+            ValueError: If the last axis is not D.
         """
+        check_width(tuple(x.shape), self.config.d_model)
         rate = self.config.dropout if self.training else 0.0
         return self.classifier_proj(functional.apply_dropout(x, rate))
 
@@ -135,7 +148,11 @@ class QuestionAnsweringHead(Module):
 
         Returns:
             Start logits (..., T) and end logits (..., T).
+
+        Raises:
+            ValueError: If the last axis is not D.
         """
+        check_width(tuple(x.shape), self.config.d_model)
         logits = self.span_proj(x)
         return logits[..., 0], logits[..., 1]
 
@@ -173,6 +190,10 @@ class MaskedLMHead(Module):
 
         Returns:
             Logits (..., T, V).
+
+        Raises:
+            ValueError: If the last axis is not D.
         """
+        check_width(tuple(x.shape), self.config.d_model)
         x = functional.activate(self.transform_proj(x), self.config.activation)
         return embedding.attend(self.transform_norm(x)) + self.vocab_bias_param

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from diptych.spec.checks import check_names_and_shapes
+from diptych.spec.checks import check_floating, check_names_and_shapes
 
 from .module import Module
 
@@ -46,12 +46,14 @@ def load_state(module: nn.Module, tensors: Mapping[str, np.ndarray]) -> None:
     Raises:
         ValueError: If a name is missing or unexpected or a shape is another; lists every fault,
             and nothing is changed.
-        TypeError: If the framework would narrow a dtype; nothing is changed.
+        TypeError: If a dtype is not floating, or the framework would narrow it; nothing is changed.
     """
     parameters = _parameters(module)
     _check(parameters, tensors)
+    # All are converted before the first is replaced, so that a refusal changes nothing.
+    converted = {name: _to_tensor(tensors[name]) for name in parameters}
     for name, parameter in parameters.items():
-        parameter.data = _to_tensor(tensors[name]).to(parameter.device)
+        parameter.data = converted[name].to(parameter.device)
 
 
 def functional_call(
@@ -72,7 +74,7 @@ def functional_call(
 
     Raises:
         ValueError: If a name is missing or unexpected or a shape is another; lists every fault.
-        TypeError: If the framework would narrow a dtype.
+        TypeError: If a dtype is not floating, or the framework would narrow it.
     """
     _check(_parameters(module), params)
     tensors = {
@@ -144,6 +146,7 @@ def _check(parameters: Mapping[str, Tensor], given: Mapping[str, Any]) -> None:
     expected = {name: tuple(parameter.shape) for name, parameter in parameters.items()}
     shapes = {name: tuple(array.shape) for name, array in given.items()}
     check_names_and_shapes(expected, shapes, what="parameters")
+    check_floating(**{name: str(array.dtype) for name, array in given.items()})
 
 
 def _to_numpy(tensor: Tensor) -> np.ndarray:

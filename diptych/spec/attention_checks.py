@@ -43,8 +43,6 @@ def check_attention_shapes(query: Shape, key: Shape, value: Shape) -> None:
         raise ValueError(f"query, key and value need the same rank, at least 2: {shapes}")
     if query[-1] < 1:
         raise ValueError(f"query and key need a width of at least 1: {shapes}")
-    if query[-1] < 1:
-        raise ValueError(f"query and key need a width of at least 1: {shapes}")
     if query[-1] != key[-1]:
         raise ValueError(f"query and key need the same width: {shapes}")
     if key[:-1] != value[:-1]:
@@ -104,8 +102,12 @@ def window_sides(window: int | tuple[int, int], is_causal: bool) -> tuple[int, i
     """Return the keys visible to the left and right of a query's own key.
 
     Raises:
-        ValueError: If a side is negative, an int is below 1, or an int comes without causal.
+        ValueError: If it is neither an int nor a pair of them, a side is negative, an int is below
+            1, or an int comes without causal.
     """
+    sides = window if isinstance(window, tuple) and len(window) == 2 else (window,)
+    if any(isinstance(side, bool) or not isinstance(side, int) for side in sides):
+        raise ValueError(f"window={window!r} must be an int or a pair (left, right) of ints")
     if isinstance(window, int):
         if window < 1:
             raise ValueError(
@@ -113,11 +115,12 @@ def window_sides(window: int | tuple[int, int], is_causal: bool) -> tuple[int, i
             )
         if not is_causal:
             raise ValueError(f"window={window} without is_causal: say (left, right)")
-        return window - 1, 0
+        window = window - 1, 0
     left, right = window
     if left < 0 or right < 0:
-        raise ValueError(f"window={tuple(window)} must not be negative on either side")
-    return left, right
+        raise ValueError(f"window={window} must not be negative on either side")
+    # JAX counts positions in 32 bits and refuses a larger number.
+    return min(left, 2**31 - 1), min(right, 2**31 - 1)
 
 
 def check_combined_masks(shapes: Collection[Shape]) -> None:
@@ -148,9 +151,12 @@ def check_mask_dtype(**dtypes: str) -> None:
 
 
 def check_bias_dtype(dtype: str) -> None:
-    """Raise TypeError if bias is boolean or integer: a mask would hide nothing there."""
-    if _counts(dtype):
-        raise TypeError(f"bias is {dtype}, but it is added to the scores: a mask goes to mask=")
+    """Raise TypeError unless bias is floating: a mask would hide nothing there."""
+    if dtype not in FLOATING_DTYPES:
+        raise TypeError(
+            f"bias is {dtype}, but it is added to the scores and must be one of "
+            f"{', '.join(FLOATING_DTYPES)}: a mask goes to mask="
+        )
 
 
 def check_integer_dtype(**dtypes: str) -> None:

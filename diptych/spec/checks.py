@@ -5,6 +5,7 @@ They stand once, here, so that both panels refuse the same input with the same w
 
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
+from numbers import Real
 
 Shape = tuple[int, ...]
 
@@ -27,14 +28,14 @@ def check_divides(**sizes: int) -> None:
 def check_rate(**rates: float) -> None:
     """Raise ValueError unless every dropout rate lies in [0, 1)."""
     for name, rate in rates.items():
-        if not 0 <= rate < 1:
+        if not isinstance(rate, Real) or not 0 <= rate < 1:
             raise ValueError(f"{name}={rate!r} must satisfy 0 <= {name} < 1")
 
 
 def check_above_zero(**numbers: float) -> None:
     """Raise ValueError unless every number is above 0 and finite."""
     for name, number in numbers.items():
-        if not 0 < number < float("inf"):
+        if not isinstance(number, Real) or not 0 < number < float("inf"):
             raise ValueError(f"{name}={number!r} must be above 0 and finite")
 
 
@@ -76,11 +77,24 @@ def check_width(shape: Shape, width: int) -> None:
         raise ValueError(f"the input has shape {shape}, expected a last axis of {width}")
 
 
+def check_sequence(shape: Shape, width: int) -> None:
+    """Raise ValueError unless an input is a sequence of vectors of the width, (..., T, width)."""
+    if len(shape) < 2 or shape[-1] != width:
+        raise ValueError(f"the input has shape {shape}, expected (..., T, {width})")
+
+
 def check_ids(smallest: int, largest: int, size: int) -> None:
     """Raise IndexError unless all ids between two extremes name a row of a table."""
     for id in (smallest, largest):
         if not 0 <= id < size:
             raise IndexError(f"id {id} is outside a table of {size} rows (0 .. {size - 1})")
+
+
+def check_floating(**dtypes: str) -> None:
+    """Raise TypeError unless every dtype is floating."""
+    for name, dtype in dtypes.items():
+        if "float" not in dtype:
+            raise TypeError(f"{name} is {dtype}, but it must be floating")
 
 
 def check_one_dtype(*dtypes: str) -> None:

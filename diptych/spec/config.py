@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Any, ClassVar, NamedTuple, Self, Union, get_args, get_origin, get_type_hints
 
 from .checks import Shape, nearest
@@ -50,7 +50,7 @@ class Config:
             required = field.default is dataclasses.MISSING
             if required and field.default_factory is dataclasses.MISSING and name not in values:
                 raise ValueError(f"{cls.__name__} needs the field {name!r}")
-        return cls(**{name: _from_json(hints[name], value) for name, value in values.items()})
+        return cls(**{name: _from_json(name, hints[name], value) for name, value in values.items()})
 
 
 def linear_leaves(in_features: int, out_features: int, *, bias: bool = True) -> Leaves:
@@ -64,14 +64,27 @@ def under(prefix: str, leaves: Leaves) -> Leaves:
     return {f"{prefix}.{name}": leaf for name, leaf in leaves.items()}
 
 
-def _from_json(hint: Any, value: Any) -> Any:
-    if get_origin(hint) in (Union, UnionType):
-        if value is None:
-            return None
-        for option in get_args(hint):
-            if isinstance(option, type) and issubclass(option, Config):
-                return _from_json(option, value)
-        return tuple(value) if isinstance(value, list) else value
-    if isinstance(hint, type) and issubclass(hint, Config) and isinstance(value, Mapping):
-        return hint.from_dict(value)
-    return tuple(value) if isinstance(value, list) else value
+def _from_json(name: str, hint: Any, value: Any) -> Any:
+    """Return the value of a field, whose JSON type must be one of those in the hint."""
+    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    for option in options:
+        kind = get_origin(option) or option
+        if issubclass(kind, Config) and isinstance(value, Mapping):
+            return kind.from_dict(value)
+        if kind is tuple and isinstance(value, list):
+            return tuple(value)
+        accepted = (int, float) if kind is float else kind
+        if isinstance(value, accepted) and (kind is bool or not isinstance(value, bool)):
+            return value
+    wanted = " or ".join(_JSON_TYPES.get(get_origin(o) or o, "an object") for o in options)
+    raise ValueError(f"{name}={value!r} must be {wanted}")
+
+
+_JSON_TYPES = {
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    str: "a string",
+    tuple: "a list",
+    NoneType: "null",
+}

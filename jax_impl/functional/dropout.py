@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from diptych.spec.attention_checks import check_keep, check_mask_dtype
-from diptych.spec.checks import check_rate
+from diptych.spec.checks import check_floating, check_rate
 
 from ._dtype import dtype_name
 
@@ -30,8 +30,9 @@ def apply_dropout(
 
     Raises:
         ValueError: If the rate is outside [0, 1), or ``keep`` has another shape.
-        TypeError: If ``keep`` is floating.
+        TypeError: If ``x`` is not floating, or ``keep`` is.
     """
+    check_floating(x=dtype_name(x))
     check_rate(rate=rate)
     if keep is None:
         if rate == 0:
@@ -41,8 +42,10 @@ def apply_dropout(
         check_mask_dtype(keep=dtype_name(keep))
         check_keep(keep.shape, x.shape)
         kept = keep != 0
-    # A product, since XLA turns a division by a constant into one and torch would not.
-    return jnp.where(kept, x * (1 / (1 - rate)), 0.0)
+    # A product, since XLA turns a division by a constant into one and torch would not. In float32
+    # at least, as PyTorch computes it: JAX would round the factor to the 16 bits of the input.
+    scaled = x.astype(jnp.promote_types(x.dtype, jnp.float32)) * (1 / (1 - rate))
+    return jnp.where(kept, scaled.astype(x.dtype), 0.0)
 
 
 def _draw(rng_key: Array | None, shape: tuple[int, ...], rate: float) -> Array:

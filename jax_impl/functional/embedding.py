@@ -5,7 +5,7 @@ from jax import Array
 from jax import numpy as jnp
 from jax.core import Tracer
 
-from diptych.spec.checks import check_ids, check_one_dtype
+from diptych.spec.checks import check_ids, check_one_dtype, check_width
 
 from ._precision import matmul_precision
 
@@ -44,6 +44,10 @@ def unembed(x: Array, table: Array) -> Array:
 
     Returns:
         Products (..., V), in that dtype.
+
+    Raises:
+        ValueError: If the last axis of ``x`` is not D.
     """
+    check_width(x.shape, table.shape[-1])
     check_one_dtype(x.dtype.name, table.dtype.name)
     return jnp.einsum("...d,vd->...v", x, table, precision=matmul_precision())

@@ -3,7 +3,9 @@
 from jax import Array, lax
 from jax import numpy as jnp
 
-from diptych.spec.checks import check_width
+from diptych.spec.checks import check_floating, check_width
+
+from ._dtype import dtype_name
 
 
 def layer_norm(x: Array, weight: Array, bias: Array, *, eps: float) -> Array:
@@ -23,7 +25,9 @@ def layer_norm(x: Array, weight: Array, bias: Array, *, eps: float) -> Array:
 
     Raises:
         ValueError: If the last axis of ``x`` is not that of ``weight``.
+        TypeError: If ``x`` is not floating.
     """
+    check_floating(x=dtype_name(x))
     check_width(x.shape, weight.shape[0])
     dtype = jnp.promote_types(jnp.promote_types(x.dtype, weight.dtype), bias.dtype)
     dtype = jnp.promote_types(dtype, jnp.float32)

@@ -4,7 +4,9 @@ from jax import Array
 from jax import numpy as jnp
 
 from diptych.spec import SinusoidTable
-from diptych.spec.checks import check_length, check_offset, check_width
+from diptych.spec.checks import check_floating, check_length, check_offset, check_sequence
+
+from ._dtype import dtype_name
 
 
 def add_sinusoids(x: Array, table: SinusoidTable, *, offset: int = 0) -> Array:
@@ -20,10 +22,12 @@ def add_sinusoids(x: Array, table: SinusoidTable, *, offset: int = 0) -> Array:
 
     Raises:
         ValueError: If the table is too short or of another width, or the offset is negative.
+        TypeError: If ``x`` is not floating.
     """
-    length = x.shape[-2]
-    check_width(x.shape, table.d_model)
+    check_floating(x=dtype_name(x))
+    check_sequence(x.shape, table.d_model)
     check_offset(offset)
+    length = x.shape[-2]
     check_length(offset + length, table.max_seq_len)
     rows = table.values[offset : offset + length]
     # PyTorch too rounds to float32 on the way from float64 to 16 bits.

@@ -50,7 +50,8 @@ def scaled_dot_product_attention(
     tanh(s / softcap)``. A key is visible where mask, key mask, bias, causal, window and segments
     all allow it; a query that sees no key has weights, output and gradients of 0. Keys and values
     that no query sees cannot reach the output, NaN included. Query head n reads key/value head
-    n // G. Scores and softmax are at least float32.
+    n // G. Scores and softmax are float32, or float64 if the query or
+    the bias is.
 
     Args:
         query: (..., N, T, H), or of rank 2 or 3 (..., T, H).
@@ -93,6 +94,8 @@ def scaled_dot_product_attention(
     score_dtype = torch.promote_types(query.dtype, torch.float32)
     if bias is not None:
         check_bias_dtype(dtype_name(bias))
+        # Cast to fewer bits, a number that only a wider bias holds would become -inf and hide.
+        score_dtype = torch.promote_types(score_dtype, bias.dtype)
         bias = align("bias", bias, query, S).to(score_dtype)
     visible = visible_keys(
         query,

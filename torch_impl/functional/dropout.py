@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from diptych.spec.attention_checks import check_keep, check_mask_dtype
-from diptych.spec.checks import check_rate
+from diptych.spec.checks import check_floating, check_rate
 
 from ._dtype import dtype_name
 
@@ -24,8 +24,9 @@ def apply_dropout(x: Tensor, rate: float, *, keep: Tensor | None = None) -> Tens
 
     Raises:
         ValueError: If the rate is outside [0, 1), or ``keep`` has another shape.
-        TypeError: If ``keep`` is floating.
+        TypeError: If ``x`` is not floating, or ``keep`` is.
     """
+    check_floating(x=dtype_name(x))
     check_rate(rate=rate)
     if keep is None:
         if rate == 0:

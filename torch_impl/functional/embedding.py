@@ -2,9 +2,10 @@
 
 import torch
 from torch import Tensor
+from torch._subclasses import FakeTensor
 from torch.nn import functional as nnf
 
-from diptych.spec.checks import check_ids
+from diptych.spec.checks import check_ids, check_width
 
 
 def embed(ids: Tensor, table: Tensor) -> Tensor:
@@ -45,7 +46,11 @@ def unembed(x: Tensor, table: Tensor) -> Tensor:
 
     Returns:
         Products (..., V), in that dtype.
+
+    Raises:
+        ValueError: If the last axis of ``x`` is not D.
     """
+    check_width(tuple(x.shape), table.shape[-1])
     return nnf.linear(x, table)
 
 
@@ -57,4 +62,4 @@ def _is_concrete(ids: Tensor) -> bool:
         if functorch.is_batchedtensor(ids):
             return False
         ids = functorch.get_unwrapped(ids)
-    return not ids.is_meta
+    return not (ids.is_meta or isinstance(ids, FakeTensor))

@@ -4,7 +4,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as nnf
 
-from diptych.spec.checks import check_width
+from diptych.spec.checks import check_floating, check_width
+
+from ._dtype import dtype_name
 
 
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, *, eps: float) -> Tensor:
@@ -24,7 +26,9 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, *, eps: float) -> Tensor
 
     Raises:
         ValueError: If the last axis of ``x`` is not that of ``weight``.
+        TypeError: If ``x`` is not floating.
     """
+    check_floating(x=dtype_name(x))
     check_width(tuple(x.shape), weight.shape[0])
     if x.dtype == weight.dtype == bias.dtype:
         return nnf.layer_norm(x, weight.shape, weight, bias, eps)

@@ -4,7 +4,9 @@ import torch
 from torch import Tensor
 
 from diptych.spec import SinusoidTable
-from diptych.spec.checks import check_length, check_offset, check_width
+from diptych.spec.checks import check_floating, check_length, check_offset, check_sequence
+
+from ._dtype import dtype_name
 
 
 def add_sinusoids(x: Tensor, table: SinusoidTable, *, offset: int = 0) -> Tensor:
@@ -20,10 +22,12 @@ def add_sinusoids(x: Tensor, table: SinusoidTable, *, offset: int = 0) -> Tensor
 
     Raises:
         ValueError: If the table is too short or of another width, or the offset is negative.
+        TypeError: If ``x`` is not floating.
     """
-    length = x.shape[-2]
-    check_width(tuple(x.shape), table.d_model)
+    check_floating(x=dtype_name(x))
+    check_sequence(tuple(x.shape), table.d_model)
     check_offset(offset)
+    length = x.shape[-2]
     check_length(offset + length, table.max_seq_len)
     rows = torch.as_tensor(table.values[offset : offset + length])
     return x + rows.to(x.device, x.dtype)
