@@ -49,6 +49,30 @@ def test_every_part_of_the_score_config_reaches_the_scores(panel, score):
     assert not np.allclose(ours, theirs)
 
 
+CALLS = {
+    "mask": np.tri(T, k=1, dtype=bool) & (np.arange(T) != 1),
+    "key_mask": np.array([[1, 1, 0, 1]] * B),
+    "bias": tokens(T, T, seed=4),
+    "offset": np.array([1, 2, 0]),
+    "segment_ids": np.array([[0, 1, 1, 0]] * B),
+}
+
+
+@both_panels
+@pytest.mark.parametrize("option", CALLS)
+def test_every_option_of_a_call_reaches_the_scores(panel, option):
+    """With one head, so that multi-head attention is attention of its projections."""
+    score, given = ScoreConfig(is_causal=True), {option: CALLS[option]}
+    many = panel.build("MultiHeadAttention", H, 1, score=score)
+    bare = panel.build("ScaledDotProductAttention", H, score=score)
+    x = tokens(B, T, H)
+    heads = [panel.project(many, f"{name}_proj", x)[:, None] for name in "qkv"]
+    expected = panel.attend(*heads, is_causal=True, **given)
+    assert not np.allclose(panel.attend(*heads, is_causal=True)[1], expected[1])
+    assert_close(panel.run(bare, *heads, **given), expected)
+    assert_close(panel.run(many, x, x, x, **given)[1:], expected[1:])
+
+
 @both_panels
 def test_a_query_of_another_width_is_refused(panel):
     module = panel.build("ScaledDotProductAttention", H)

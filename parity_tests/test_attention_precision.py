@@ -162,3 +162,11 @@ def test_a_wider_bias_is_a_number_not_a_hiding(panel):
     _, weights = panel.attend(*inputs, bias=np.array([[0.0, -1e300], [-1e300, -1e300]]))
     assert weights.dtype == np.float32
     assert weights.tolist() == [[[1.0, 0.0], [0.5, 0.5]]]
+
+
+def test_a_numpy_bias_of_float64_is_taken_as_jax_takes_it():
+    """Without 64 bits JAX makes float32 of every numpy float64, and so do we: no warning."""
+    x = jnp.ones((1, 2, 2))
+    _, weights = attend_jax(x, x, x, bias=np.array([[0.0, -np.inf], [0.0, 0.0]]))
+    assert weights.dtype == np.float32
+    assert weights.tolist() == [[[1.0, 0.0], [0.5, 0.5]]]
