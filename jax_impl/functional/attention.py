@@ -98,7 +98,7 @@ def scaled_dot_product_attention(
     if bias is not None:
         check_bias_dtype(dtype_name(bias))
         # Cast to fewer bits, a number that only a wider bias holds would become -inf and hide.
-        score_dtype = jnp.result_type(score_dtype, bias.dtype)
+        score_dtype = jnp.result_type(score_dtype, bias)
         bias = align("bias", bias, query, S).astype(score_dtype)
     visible = visible_keys(
         query,
