@@ -50,8 +50,7 @@ def scaled_dot_product_attention(
     tanh(s / softcap)``. A key is visible where mask, key mask, bias, causal, window and segments
     all allow it; a query that sees no key has weights, output and gradients of 0. Keys and values
     that no query sees cannot reach the output, NaN included. Query head n reads key/value head
-    n // G. Scores and softmax are float32, or float64 if the query or
-    the bias is.
+    n // G. Scores and softmax are float32, or float64 if the query or the bias is.
 
     Args:
         query: (..., N, T, H), or of rank 2 or 3 (..., T, H).
