@@ -160,6 +160,14 @@ def test_bad_sizes_are_refused_in_the_same_words(component, sizes, options, rule
     assert messages[0] == messages[1]
 
 
+@both_panels
+@pytest.mark.parametrize("component", ["MultiHeadAttention", "ScaledDotProductAttention"])
+def test_a_score_that_is_no_config_is_refused(panel, component):
+    sizes = (D, N) if component == "MultiHeadAttention" else (D,)
+    with pytest.raises(TypeError, match="score=dict must be of ScoreConfig"):
+        panel.build(component, *sizes, score={"is_causal": True})
+
+
 @pytest.mark.parametrize(("panel", "error"), [(TORCH, RuntimeError), (JAX, TypeError)])
 def test_an_input_of_another_dtype_than_the_parameters_is_refused(panel, error):
     module = panel.build("MultiHeadAttention", D, N)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .attention_checks import window_sides
-from .checks import check_above_zero, check_divides, check_positive, check_rate
+from .checks import check_above_zero, check_divides, check_kind, check_positive, check_rate
 from .config import Config, Leaves, linear_leaves, under
 
 
@@ -54,6 +54,7 @@ class ScaledDotProductAttentionConfig(Config):
     def __post_init__(self):
         check_positive(d_k=self.d_k)
         check_rate(attention_dropout=self.attention_dropout)
+        check_kind(ScoreConfig, score=self.score)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +119,7 @@ class AttentionConfig(Config):
         if self.num_kv_heads is not None:
             check_divides(num_kv_heads=self.num_kv_heads, num_heads=self.num_heads)
         check_rate(attention_dropout=self.attention_dropout)
+        check_kind(ScoreConfig, score=self.score)
 
     @property
     def sizes(self) -> tuple[int, int, int]:
