@@ -101,7 +101,7 @@ def test_only_the_heads_that_are_there(panel: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("panel", PANELS)
-def test_the_tied_table_gets_both_gradients(panel: str) -> None:
+def test_the_tied_table_is_one_leaf(panel: str) -> None:
     """The token embedding has one leaf, and no copy of it in the head."""
     state = PANELS[panel].export_state(build(panel, FULL))
     assert [array.shape for array in state.values()].count((VOCAB, D)) == 1

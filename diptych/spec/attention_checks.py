@@ -166,7 +166,7 @@ def check_integer_dtype(**dtypes: str) -> None:
             raise TypeError(f"{name} is {dtype}, but it must be integer")
 
 
-def check_one_dtype(**dtypes: str) -> None:
+def check_attention_dtypes(**dtypes: str) -> None:
     """Raise TypeError unless all dtypes are the same floating one."""
     if len(set(dtypes.values())) > 1 or not set(dtypes.values()) <= set(FLOATING_DTYPES):
         listed = ", ".join(f"{name} is {dtype}" for name, dtype in dtypes.items())

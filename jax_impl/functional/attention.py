@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from diptych.spec.attention_checks import (
+    check_attention_dtypes,
     check_attention_shapes,
     check_bias_dtype,
-    check_one_dtype,
     check_sinks,
 )
 from diptych.spec.checks import check_rate
@@ -91,7 +91,7 @@ def scaled_dot_product_attention(
     check_attention_shapes(query.shape, key.shape, value.shape)
     if sinks is not None:
         check_sinks(sinks.shape, query.shape)
-    check_one_dtype(query=dtype_name(query), key=dtype_name(key), value=dtype_name(value))
+    check_attention_dtypes(query=dtype_name(query), key=dtype_name(key), value=dtype_name(value))
     S = key.shape[-2]
     score_dtype = jnp.promote_types(query.dtype, jnp.float32)
     if bias is not None:

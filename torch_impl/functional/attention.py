@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from diptych.spec.attention_checks import (
+    check_attention_dtypes,
     check_attention_shapes,
     check_bias_dtype,
-    check_one_dtype,
     check_sinks,
 )
 from diptych.spec.checks import check_rate
@@ -88,7 +88,7 @@ def scaled_dot_product_attention(
     check_attention_shapes(tuple(query.shape), tuple(key.shape), tuple(value.shape))
     if sinks is not None:
         check_sinks(tuple(sinks.shape), tuple(query.shape))
-    check_one_dtype(query=dtype_name(query), key=dtype_name(key), value=dtype_name(value))
+    check_attention_dtypes(query=dtype_name(query), key=dtype_name(key), value=dtype_name(value))
     S = key.shape[-2]
     score_dtype = torch.promote_types(query.dtype, torch.float32)
     if bias is not None:
