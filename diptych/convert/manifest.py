@@ -14,7 +14,7 @@ import numpy as np
 
 from ..spec.checks import Shape
 from ..spec.errors import CheckpointError
-from .formats import find_container, printable
+from .formats import contained, find_container, printable
 from .settings import read_json
 
 MANIFEST = "diptych.json"
@@ -47,7 +47,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     Raises:
         CheckpointError: If it is missing, damaged, or of another version.
     """
-    path = folder / MANIFEST
+    path = contained(folder, MANIFEST, folder)
     body = read_json(path)
     body.pop(_DIGEST, None)
     if body.get("version") != VERSION:
