@@ -19,6 +19,7 @@ check: .venv/ready   ## formatting, lint, types
 	$(BIN)/mypy
 
 bench: .venv/ready   ## timings beside the stock functions of both frameworks
+	$(BIN)/python -m benchmarks.conversion
 	$(BIN)/python -m benchmarks.run
 
 .venv/ready: pyproject.toml constraints.txt

@@ -1,5 +1,6 @@
 """The JAX panel: attention and transformer components as Flax NNX modules."""
 
+from . import _framework as _framework
 from . import functional
 from .attention import HeadAttention, MultiHeadAttention, ScaledDotProductAttention
 from .block import TransformerEncoderLayer

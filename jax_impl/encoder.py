@@ -47,6 +47,7 @@ class Encoder(Module):
 
     Raises:
         ValueError: If there is no layer, or the widths of embedding and layer differ.
+        TypeError: If a module is given in place of its config.
     """
 
     def __init__(

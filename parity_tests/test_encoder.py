@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import torch_impl
 from diptych.spec import EncoderConfig, TextEmbeddingConfig
 from parity_tests.component_runs import outputs_of
 from parity_tests.components import (
@@ -161,3 +162,11 @@ def test_bad_configs_are_refused(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         dataclasses.replace(ENCODER, **fields)
     assert TEXT.d_model == D
+
+
+def test_a_module_in_place_of_a_config_is_refused() -> None:
+    layer = torch_impl.TransformerEncoderLayer(D, N)
+    with pytest.raises(TypeError, match="layer=TransformerEncoderLayer must be of Transf"):
+        torch_impl.Encoder(layer, 2)
+    with pytest.raises(TypeError, match="encoder=Encoder must be of EncoderConfig"):
+        torch_impl.EncoderWithHeads(torch_impl.Encoder(layer.config, 2))

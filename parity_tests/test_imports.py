@@ -118,3 +118,11 @@ def longest(table: dict[str, set[str]], file: str) -> set[str]:
     """Return the entry of the longest prefix of a file's path."""
     prefixes = [prefix for prefix in table if file == prefix or file.startswith(f"{prefix}/")]
     return table[max(prefixes, key=len)] if prefixes else set()
+
+
+@pytest.mark.parametrize(("panel", "module"), [("torch_impl", "torch"), ("jax_impl", "flax")])
+def test_a_missing_framework_names_the_extra(panel: str, module: str) -> None:
+    program = f"import sys\nsys.modules[{module!r}] = None\nimport {panel}"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    extra = panel.removesuffix("_impl")
+    assert f"pip install 'diptych[{extra}]'" in result.stderr.splitlines()[-1]

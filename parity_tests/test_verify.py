@@ -107,6 +107,8 @@ def test_a_cast_is_compared_with_the_cast_source(pair, tmp_path):
     diptych.convert_checkpoint(a, tmp_path / "half", to="flax", dtype="float16")
     verification = diptych.verify(a, tmp_path / "half")
     assert verification.identical, str(verification)
+    assert "identical after the cast to F16" in str(verification)
+    assert verification.to_dict()["cast"] == "F16"
     assert not diptych.diff_checkpoints(a, tmp_path / "half").identical
 
 
@@ -115,6 +117,7 @@ def test_weights_only_leaves_the_outputs_out(pair):
     assert verification.identical
     assert not verification.complete
     assert "outputs: not run (--weights-only)" in str(verification)
+    assert str(verification).endswith("weights identical, outputs not compared")
 
 
 def test_a_missing_framework_is_said(pair, monkeypatch):

@@ -1,5 +1,6 @@
 """The PyTorch panel: attention and transformer components as ``torch.nn`` modules."""
 
+from . import _framework as _framework
 from . import functional
 from .attention import HeadAttention, MultiHeadAttention, ScaledDotProductAttention
 from .block import TransformerEncoderLayer

@@ -13,6 +13,8 @@ from .bits import bit_view
 from .checkpoint import Checkpoint, open_checkpoint
 from .leaf import FLOATING, LeafTensor
 
+MOST_PRINTED = 10  # differences in the printed form
+
 _CHUNK = 1 << 20
 
 
@@ -90,12 +92,17 @@ class Diff:
         lines = [f"{name}: only in {self.a}" for name in self.only_in_a]
         lines += [f"{name}: only in {self.b}" for name in self.only_in_b]
         lines += [str(found) for found in self.different]
+        more = len(lines) - MOST_PRINTED
+        if more > 0:
+            lines[MOST_PRINTED:] = [f"and {more} more: --json lists all"]
         lines += [f"setting {setting}" for setting in self.settings]
         if self.recreatable:
             lines.append(f"recreatable, stored on one side only: {', '.join(self.recreatable)}")
         total = self.equal + len(self.different)
+        unlike = sum(found.bits is None for found in self.different)
         bits = sum(found.bits or 0 for found in self.different)
-        lines.append(f"{self.equal} of {total} tensors identical, {bits} bits differ")
+        how = f"{unlike} of another dtype or shape" if unlike else f"{bits} bits differ"
+        lines.append(f"{self.equal} of {total} tensors identical, {how}")
         return "\n".join(lines)
 
 

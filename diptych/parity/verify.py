@@ -1,6 +1,6 @@
 """``verify``: a checkpoint against its manifest, or two checkpoints against each other."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ class Verification:
     Attributes:
         faults: Where a file disagrees with its manifest.
         weights: Tensor by tensor, of two checkpoints.
+        cast: Code of the dtype that the first was cast to before comparing, because the second
+            records that cast; None without one.
         exact: float64 outputs of the first in torch_impl against the second in jax_impl.
         working: Their float32 outputs, each against float64.
         not_run: Why outputs were not compared, "" if they were.
@@ -30,6 +32,7 @@ class Verification:
 
     faults: tuple[str, ...] = ()
     weights: Diff | None = None
+    cast: str | None = None
     exact: tuple[Comparison, ...] = ()
     working: tuple[Comparison, ...] = ()
     not_run: str = ""
@@ -58,6 +61,7 @@ class Verification:
             "complete": self.complete,
             "faults": list(self.faults),
             "weights": self.weights and self.weights.to_dict(),
+            "cast": self.cast,
             "outputs": {"float64": _dicts(self.exact), "float32": _dicts(self.working)},
             "outputs_not_run": self.not_run,
         }
@@ -66,14 +70,24 @@ class Verification:
         if self.weights is None:
             return "\n".join(self.faults) or "every tensor and file is as the manifest says"
         lines = [str(self.weights)]
+        if self.cast:
+            lines.append(f"compared after casting {self.weights.a} to {self.cast}, as recorded")
         for title, rows in ((_EXACT_TITLE, self.exact), (_WORKING_TITLE, self.working)):
             if rows:
                 lines += ["", title, HEADER, *map(str, rows)]
         lines += [""] if self.exact else []
         lines += [self.tie_fault] if self.tie_fault else []
         lines += [f"outputs: not run ({self.not_run})"] if self.not_run else []
-        lines.append("identical" if self.identical else "different")
-        return "\n".join(lines)
+        return "\n".join([*lines, self._verdict])
+
+    @property
+    def _verdict(self) -> str:
+        if not self.identical:
+            return "different"
+        after = f" after the cast to {self.cast}" if self.cast else ""
+        if self.complete:
+            return f"identical{after}"
+        return f"weights identical{after}, outputs not compared"
 
 
 def verify(
@@ -82,9 +96,9 @@ def verify(
     """Check a checkpoint against its manifest, or that two checkpoints are the same model.
 
     Two checkpoints are compared tensor by tensor, bit for bit; where ``b`` records a cast, ``a`` is
-    cast likewise first. Then ``a`` runs in ``torch_impl``
-    and ``b`` in ``jax_impl``, on a padded batch and on a long input, in float64 and in float32, and
-    every output, hidden state and attention weight is judged.
+    cast likewise first, and the result says so. Then ``a`` runs in ``torch_impl`` and ``b`` in
+    ``jax_impl``, on a padded batch and on a long input, in float64 and in float32, and every
+    output, hidden state and attention weight is judged.
 
     Args:
         a: A checkpoint in any layout; without ``b``, one that Diptych wrote.
@@ -102,17 +116,18 @@ def verify(
     if second.dtype is not None:
         first = first.cast(second.dtype)
     weights = diff_checkpoints(first, second)
+    known = Verification(weights=weights, cast=second.dtype)
     if weights_only:
-        return Verification(weights=weights, not_run="--weights-only")
+        return replace(known, not_run="--weights-only")
     missing = missing_frameworks()
     if missing:
         extras = ", ".join(f"{name} missing" for name in missing)
-        return Verification(weights=weights, not_run=f"{extras}: pip install 'diptych[all]'")
+        return replace(known, not_run=f"{extras}: pip install 'diptych[all]'")
     if not weights.identical:
-        return Verification(weights=weights, not_run="the weights differ")
+        return replace(known, not_run="the weights differ")
     inputs = batches(first.config)
     if not inputs:
-        return Verification(weights=weights, not_run="the component takes no plain input")
+        return replace(known, not_run="the component takes no plain input")
     exact, working = [], []
     wide = list(
         zip(run_torch(first, inputs, "float64"), run_jax(second, inputs, "float64"), strict=True)
@@ -128,7 +143,7 @@ def verify(
             for value, peer in ((torch32, jax32), (jax32, torch32))
         ]
         working += _grouped(batch.name, rows)
-    return Verification(weights=weights, exact=tuple(exact), working=tuple(working))
+    return replace(known, exact=tuple(exact), working=tuple(working))
 
 
 def _exact(name: str, a: Outputs, b: Outputs) -> Comparison:

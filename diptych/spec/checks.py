@@ -45,6 +45,13 @@ def check_choice(choices: Collection[str], **values: str) -> None:
             raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, choices))}")
 
 
+def check_kind(kind: type, **values: object) -> None:
+    """Raise TypeError unless every value is of a kind, such as a config class."""
+    for name, value in values.items():
+        if not isinstance(value, kind):
+            raise TypeError(f"{name}={type(value).__name__} must be of {kind.__name__}")
+
+
 def check_length(length: int, limit: int, *, name: str = "max_seq_len") -> None:
     """Raise ValueError if a concrete sequence length passes a table or capacity."""
     if length > limit:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .block import TransformerEncoderLayerConfig
-from .checks import check_positive
+from .checks import check_kind, check_positive
 from .config import Config, Leaves, linear_leaves, under
 from .embedding import TextEmbeddingConfig
 
@@ -27,7 +27,10 @@ class EncoderConfig(Config):
     pooler: bool = False
 
     def __post_init__(self):
+        check_kind(TransformerEncoderLayerConfig, layer=self.layer)
         check_positive(num_layers=self.num_layers)
+        if self.embedding is not None:
+            check_kind(TextEmbeddingConfig, embedding=self.embedding)
         if self.embedding and self.embedding.d_model != self.layer.d_model:
             raise ValueError(
                 f"embedding.d_model={self.embedding.d_model} must equal "

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
-from .checks import check_above_zero, check_choice, check_positive, check_rate
+from .checks import check_above_zero, check_choice, check_kind, check_positive, check_rate
 from .config import Config, Leaf, Leaves, linear_leaves, under
 from .encoder import EncoderConfig
 from .feed_forward import ACTIVATIONS
@@ -145,6 +145,7 @@ class EncoderWithHeadsConfig(Config):
     question_answering: QuestionAnsweringHeadConfig | None = None
 
     def __post_init__(self):
+        check_kind(EncoderConfig, encoder=self.encoder)
         d_model = self.encoder.layer.d_model
         embedding = self.encoder.embedding
         if embedding is None:

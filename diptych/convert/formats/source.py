@@ -102,7 +102,9 @@ class FileSource:
         try:
             file.seek(position)
         except (OSError, OverflowError) as error:
-            raise fault(self.path, f"corrupt: it points to its byte {position}") from error
+            raise fault(
+                self.path, f"truncated or corrupt: it points to its byte {position}"
+            ) from error
         while buffer:
             try:
                 count = file.readinto(buffer)
