@@ -4,10 +4,13 @@ Exit codes: 0 done and identical, 1 a difference was found, 2 input or usage ref
 written, 70 a fault of Diptych's own, 130 and 143 interrupted.
 """
 
+import io
 import json
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -17,9 +20,7 @@ import typer
 import diptych
 from diptych.spec import CheckpointError, OutputError
 
-app = typer.Typer(
-    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__
-)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 
 
 class To(StrEnum):
@@ -57,12 +58,15 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 @app.callback(invoke_without_command=True)
 def options(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     if version:
-        print(f"diptych {diptych.__version__}")
+        _say(f"diptych {diptych.__version__}")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        raise typer.BadParameter("a command is needed: diptych --help lists them")
 
 
 @app.command()
@@ -134,9 +138,9 @@ def convert(
         return _print(report, as_json)
     verification = diptych.verify(src, dst)
     if as_json:
-        print(json.dumps({"convert": report.to_dict(), "verify": verification.to_dict()}))
+        _say(json.dumps({"convert": report.to_dict(), "verify": verification.to_dict()}, indent=2))
     else:
-        print(report, verification, sep="\n\n")
+        _say(f"{report}\n\n{verification}")
     raise typer.Exit(0 if verification.identical else 1)
 
 
@@ -174,19 +178,23 @@ def families(as_json: Json = False) -> None:
 
     found = {family.name: family.summary for family in FAMILIES.values()}
     if as_json:
-        return print(json.dumps(found))
-    for name, summary in found.items():
-        print(f"{name:<16} {summary}")
+        return _say(json.dumps(found, indent=2))
+    _say("\n".join(f"{name:<16} {summary}" for name, summary in found.items()))
 
 
 def main() -> NoReturn:
     """Run the command and exit by the contract at the top of this file."""
+    _prepare_streams()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    code: int
     try:
         code = app(standalone_mode=False) or 0
+        if code == 130:  # typer's word for an interrupt, in some of its versions
+            _fail("interrupted", code)
     except (KeyboardInterrupt, typer.Abort):
         code = _fail("interrupted", 130)
-    except SystemExit as exit_:  # convert ends so on SIGTERM, once it has cleaned up
-        code = _fail("terminated", 143) if exit_.code == 143 else exit_.code
+    except SystemExit as exit_:  # of SIGTERM, or of typer's for a pipe that nobody reads
+        code = _fail("terminated", 143) if exit_.code == 143 else _fail("output: Broken pipe", 3)
     except _USAGE_ERROR as error:
         code = _fail(error.format_message(), 2)
     except CheckpointError as error:
@@ -205,34 +213,52 @@ def main() -> NoReturn:
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # typer keeps the class, not its name, public
 
 
+def _prepare_streams() -> None:
+    """Let every name be printed in every encoding, and nothing fail where no stream is open."""
+    sys.stdout = sys.stdout or io.StringIO()
+    sys.stderr = sys.stderr or io.StringIO()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def _fail(message: str, code: int, faults: tuple[str, ...] = ()) -> int:
     """Print the one error line, with ``--json`` also all faults, and return the exit code."""
     if "--json" in sys.argv[1:]:
-        print(json.dumps({"error": message, "faults": list(faults)}))
+        with suppress(OutputError):
+            _say(json.dumps({"error": message, "faults": list(faults)}, indent=2))
     more = f" (and {len(faults) - 1} more: --json lists all)" if len(faults) > 1 else ""
-    line = "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode()
-        for c in " ".join(message.split())
-    )
-    print(f"error: {line}{more}", file=sys.stderr)
+    print(f"error: {_printable(' '.join(message.split()))}{more}", file=sys.stderr)
     return code
 
 
 def _print(result: Any, as_json: bool) -> None:
-    print(json.dumps(result.to_dict(), indent=2) if as_json else result)
+    _say(json.dumps(result.to_dict(), indent=2) if as_json else str(result))
+
+
+def _say(text: str) -> None:
+    """Print lines, or raise OutputError where nothing takes them."""
+    try:
+        print("\n".join(map(_printable, text.split("\n"))), flush=True)
+    except OSError as error:
+        # What is left in the buffer would be written, and fail, once more at the very end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise OutputError(f"output: {error.strerror}") from None
+
+
+def _printable(line: str) -> str:
+    """Return a line that steers no terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 def _settings(pairs: list[str] | None) -> dict[str, Any]:
     """Return ``K=V`` pairs as a dictionary; a value that is JSON is read as such."""
-    settings = {}
-    for pair in pairs or ():
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise typer.BadParameter(f"--set {pair!r} must have the form K=V")
-        try:
-            settings[name] = json.loads(value)
-        except json.JSONDecodeError:
-            settings[name] = value
+    from diptych.convert.settings import parse_setting
+
+    settings: dict[str, Any] = {}
+    for name, value in map(parse_setting, pairs or ()):
+        if name in settings:
+            raise typer.BadParameter(f"--set {name} is given twice")
+        settings[name] = value
     return settings
 
 

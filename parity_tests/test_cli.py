@@ -1,6 +1,8 @@
 """The command: exit codes, one error line, JSON, and what it does not import."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 
@@ -18,8 +20,10 @@ def run(monkeypatch, capsys):
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["diptych", *map(str, arguments)])
+        previous = signal.getsignal(signal.SIGTERM)
         with pytest.raises(SystemExit) as stop:
             cli.main()
+        signal.signal(signal.SIGTERM, previous)
         captured = capsys.readouterr()
         return stop.value.code, captured.out, captured.err
 
@@ -55,11 +59,14 @@ def test_families_lists_every_family(run):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        ([], "a command is needed"),
         (["convert"], "Missing argument 'SRC'"),
         (["convert", "a", "b"], "--to"),
         (["convert", "a", "b", "--to", "onnx"], "onnx"),
         (["convert", "a", "b", "--to", "hf", "--format", "npz"], "npz"),
         (["convert", "a", "b", "--to", "hf", "--set", "num_heads"], "must have the form K=V"),
+        (["convert", "a", "b", "--to", "hf", "--set", "a=1", "--set", "a=2"], "a is given twice"),
+        (["inspect", "a", "--set", "a=" + "9" * 5000], "cannot be opened"),
         (["nonsense"], "nonsense"),
         (["inspect", "no/such\nfile"], "no/such"),
         (["verify", "no/such"], "no/such"),
@@ -142,12 +149,43 @@ def test_a_fault_of_our_own_is_internal(run, source, monkeypatch):
     assert (code, one_line(err)) == (70, "error: internal: RuntimeError: broken\n")
 
 
-def test_an_interrupt_exits_130(run, source, monkeypatch):
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
+@pytest.mark.parametrize(
+    ("number", "exit_code", "words"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_an_interrupt_has_its_code_and_line(run, source, monkeypatch, number, exit_code, words):
+    monkeypatch.setattr(
+        "diptych.inspect_checkpoint", lambda *_, **__: signal.raise_signal(number), raising=False
+    )
+    code, _, err = run("inspect", source)
+    assert (code, one_line(err)) == (exit_code, f"error: {words}\n")
 
-    monkeypatch.setattr("diptych.inspect_checkpoint", interrupted, raising=False)
-    assert run("inspect", source)[0] == 130
+
+def run_command(*arguments, **options):
+    program = [sys.executable, "-c", "from diptych.cli import main; main()"]
+    return subprocess.run(
+        [*program, *arguments], stderr=subprocess.PIPE, text=True, check=False, **options
+    )
+
+
+@pytest.mark.parametrize("arguments", [["families"], ["families", "--json"], ["--help"]])
+def test_an_output_that_nobody_reads_is_no_difference(arguments):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = run_command(*arguments, stdout=writer)
+    os.close(writer)
+    assert (done.returncode, one_line(done.stderr)) == (3, "error: output: Broken pipe\n")
+
+
+def test_names_are_printed_in_every_encoding_and_steer_no_terminal(source, tmp_path):
+    dst = tmp_path / "\u00fc\x1b[31m"
+    done = run_command(
+        *("convert", source, dst, "--to", "flax"),
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        stdout=subprocess.PIPE,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\xfc\\x1b[31m: TransformerEncoderLayer" in done.stdout
 
 
 def test_settings_are_read_as_json_where_they_are_json(run, tmp_path):

@@ -229,6 +229,25 @@ def test_a_destination_that_touches_the_source_is_refused(source, place):
     assert tree_digest(source) == before
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", "a/.."])
+def test_a_destination_needs_a_name(source, there, monkeypatch, name):
+    monkeypatch.chdir(there)
+    with pytest.raises(ValueError, match="is no destination"):
+        convert_checkpoint(source, name, to="flax", overwrite=True)
+
+
+def test_a_destination_is_named_as_it_was_given(source, there, monkeypatch):
+    monkeypatch.chdir(there)
+    convert_checkpoint(source, "out", to="flax")
+    with pytest.raises(ValueError, match=r"^out: exists already"):
+        convert_checkpoint(source, "out/", to="flax")
+
+
+def test_a_name_too_long_for_the_disk_cannot_be_written(source, there):
+    with pytest.raises(OutputError, match=r"aaa: File name too long"):
+        convert_checkpoint(source, there / ("a" * 300), to="flax")
+
+
 def test_a_missing_parent_is_named(source, there):
     with pytest.raises(OutputError, match=f"the folder {there / 'no'} does not exist"):
         convert_checkpoint(source, there / "no/out", to="flax")

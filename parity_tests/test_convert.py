@@ -1,5 +1,6 @@
 """Conversions end to end: layouts, containers, dtypes, training files, memory, refusals."""
 
+import argparse
 import importlib.util
 import json
 import os
@@ -204,12 +205,14 @@ def test_a_training_file_is_read_where_its_model_is(tmp_path):
     wrapped = {f"module.{name}": value for name, value in model.items()}
     moments = {"state": {0: {"exp_avg": torch.zeros(3)}}}
     path = tmp_path / "train.pt"
-    torch.save({"model": wrapped, "optimizer": moments, "epoch": 3}, path)
+    beside = {"epoch": 3, "random": torch.get_rng_state(), "args": argparse.Namespace(lr=1)}
+    torch.save({"model": wrapped, "optimizer": moments, **beside}, path)
     settings = {"num_attention_heads": 2}
     report = convert_checkpoint(path, tmp_path / "out", to="flax", settings=settings)
     notes = " ".join(report.notes)
-    assert "optimizer" in notes
-    assert "epoch" in notes
+    assert "'optimizer.state.0' (1 tensors), '' (1 tensors)" in notes
+    assert "'epoch' (integer 3), 'args' (an object of argparse.Namespace" in notes
+    assert "'model'" not in notes
     source = write_checkpoint(tmp_path / "plain", bert_tensors(), BERT_CONFIG)
     assert diff_checkpoints(source, tmp_path / "out").identical
     torch.save({"model": model, "ema": model}, path)
@@ -300,6 +303,24 @@ def test_a_companion_that_leads_out_is_refused(tmp_path, source):
     (source / "vocab.json").symlink_to(tmp_path / "secret.json")
     with pytest.raises(CheckpointError, match=r"vocab\.json: leads out of its folder"):
         convert_checkpoint(source, tmp_path / "out", to="flax")
+
+
+@pytest.mark.parametrize("name", ["vocab.txt", "config.json"])
+def test_what_is_no_regular_file_is_refused_not_waited_for(tmp_path, source, name):
+    (source / name).unlink(missing_ok=True)
+    os.mkfifo(source / name)
+    with pytest.raises(CheckpointError, match=rf"{name}: is not a regular file"):
+        convert_checkpoint(source, tmp_path / "out", to="flax")
+
+
+@pytest.mark.parametrize("name", ["config.json", "source_config.json", "diptych.json"])
+def test_a_config_that_leads_out_is_refused(tmp_path, source, name):
+    folder = tmp_path / "flax"
+    convert_checkpoint(source, folder, to="flax")
+    (folder / name).rename(tmp_path / "outside.json")
+    (folder / name).symlink_to(tmp_path / "outside.json")
+    with pytest.raises(CheckpointError, match=rf"{name}: leads out of its folder"):
+        open_checkpoint(folder)
 
 
 def test_inspect_says_what_is_not_understood(tmp_path, source):

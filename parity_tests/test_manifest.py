@@ -9,9 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from diptych.convert import convert_checkpoint, open_checkpoint, verify_manifest
-from diptych.convert.manifest import read_manifest, render_manifest, tensor_digest
+from diptych.convert.formats import find_container
+from diptych.convert.manifest import (
+    read_manifest,
+    render_manifest,
+    stored_digest,
+    tensor_digest,
+)
 from diptych.spec import CheckpointError
 
 from .checkpoints import write_checkpoint
@@ -153,3 +160,20 @@ def test_a_manifest_of_other_tables_is_not_read(tmp_path, source):
     (out / "diptych.json").write_bytes(render_manifest({**body, "family_version": 0}))
     with pytest.raises(CheckpointError, match="written by version 0 of seed_encoder, this is 1"):
         open_checkpoint(out)
+
+
+def test_a_stored_tensor_has_the_digest_of_its_values(tmp_path):
+    tensors = {
+        "larger than a piece": torch.arange(300_001, dtype=torch.float64),
+        "one piece": torch.arange(1 << 18, dtype=torch.float32),
+        "transposed": torch.arange(6).reshape(2, 3).T,
+        "boolean": torch.tensor([True, False]),
+        "scalar": torch.tensor(1.5, dtype=torch.bfloat16),
+        "empty": torch.zeros(0, 3),
+    }
+    torch.save(tensors, tmp_path / "a.pt")
+    found = find_container(tmp_path / "a.pt").tensors
+    assert found.keys() == tensors.keys()
+    for name, tensor in found.items():
+        expected = tensor_digest(name, tensor.dtype, tensor.shape, tensor.read())
+        assert stored_digest(name, tensor) == expected

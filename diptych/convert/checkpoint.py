@@ -10,7 +10,7 @@ from ..spec.errors import CheckpointError
 from .companions import find_companions
 from .families import Family, Recreated, Variants
 from .foreign import read_foreign
-from .formats import Container, find_container
+from .formats import Container, contained, find_container
 from .layouts import BUFFER_PREFIX
 from .leaf import LeafTensor, cast_leaf
 from .manifest import MANIFEST, read_manifest
@@ -101,14 +101,14 @@ def open_checkpoint(
         container = container.select(key)
     folder = path if path.is_dir() else None
     given, where = _configuration(folder, config, container)
-    manifest = read_manifest(folder) if folder and (folder / MANIFEST).is_file() else None
+    manifest = read_manifest(folder) if folder and (folder / MANIFEST).exists() else None
     companions = find_companions(folder, container) if folder else {}
     if is_native(given):
         if settings or ignore_settings:
             raise CheckpointError(f"{where}: holds the component's config: no setting can be given")
         parts = read_native(container, given, where, manifest, family)
-        source = folder / "source_config.json" if folder else None
-        if source and source.is_file():
+        if folder and (folder / "source_config.json").exists():
+            source = contained(folder, "source_config.json", folder)
             parts["source_config"] = read_json(source)
     else:
         parts = read_foreign(
@@ -125,7 +125,10 @@ def _configuration(
     """Return the configuration given, or {}, and the file to name where it is at fault."""
     if isinstance(config, Mapping):
         return dict(config), str(container.files[0])
-    path = Path(config) if config is not None else folder / "config.json" if folder else None
-    if path is None or (config is None and not path.is_file()):
+    if config is not None:
+        path = Path(config)
+    elif folder is not None and (folder / "config.json").exists():
+        path = contained(folder, "config.json", folder)
+    else:
         return {}, str(container.files[0])
     return read_json(path), str(path)

@@ -51,8 +51,9 @@ def staged_folder(
             touches a source.
         OutputError: If it cannot be written, or another process is writing it; names the path.
     """
-    dst = Path(os.path.abspath(dst))
-    _check_destination(dst, overwrite, sources)
+    dst = Path(os.path.normpath(dst))  # stays relative: messages name it as it was given
+    with _output_errors(dst):
+        _check_destination(dst, overwrite, sources)
     stem = f".diptych-{hashlib.sha256(os.fsencode(dst.name)).hexdigest()[:16]}"
     stage = dst.parent / f"{stem}.stage"
     with _output_errors(dst), locked(dst.parent / f"{stem}.lock", dst), _terminable():
@@ -91,8 +92,8 @@ def copy_file(source: Path, path: Path) -> None:
 
 
 def _check_destination(dst: Path, overwrite: bool, sources: Iterable[str | Path]) -> None:
-    if not dst.name:
-        raise ValueError(f"{dst}: is no destination")
+    if dst.name in ("", ".."):
+        raise ValueError(f"{dst}: is no destination; give the name of a folder")
     if dst.is_symlink():
         raise ValueError(f"{dst}: is a symbolic link; give the folder that it leads to")
     real = dst.resolve()

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from .formats import Container, contained
+from .formats import Container, contained, fault
 
 SUFFIXES = (".bpe", ".jinja", ".json", ".md", ".model", ".spm", ".tiktoken", ".txt", ".vocab")
 NAMES = ("LICENSE", "NOTICE")
@@ -17,7 +17,7 @@ def find_companions(folder: Path, container: Container) -> dict[str, Path]:
     weights and configs are left out.
 
     Raises:
-        CheckpointError: If one is a link that leads out of its folder.
+        CheckpointError: If one is no regular file, or a link that leads out of its folder.
     """
     weights = {path.name for path in container.files}
     companions: dict[str, Path] = {}
@@ -30,5 +30,7 @@ def find_companions(folder: Path, container: Container) -> dict[str, Path]:
             if own or not wanted or name.startswith(".") or name.endswith(".index.json"):
                 continue
             path = contained(Path(root), name, root)
+            if not path.is_file():  # a named pipe would be waited for
+                raise fault(path, "is not a regular file")
             companions[path.relative_to(folder).as_posix()] = path
     return companions

@@ -184,7 +184,7 @@ def _report(
 
 
 def _parse_size(size: int | str | None) -> int | None:
-    match = re.fullmatch(r"(\d+) *([KMG]I?B|)", str(size).upper())
+    match = re.fullmatch(r"([0-9]+) *([KMG]I?B|)", str(size).upper())
     if size is not None and (match is None or int(match[1]) == 0):
         raise ValueError(f"max_shard_size={size!r} must be a positive size such as 500MB or 5GB")
     return None if match is None else int(match[1]) * _UNITS[match[2]]

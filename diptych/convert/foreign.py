@@ -115,7 +115,7 @@ def unwrap_names(container: Container) -> tuple[dict[str, Tensor], list[str]]:
     tensors: dict[str, Tensor] = {}
     faults = []
     for name, tensor in container.tensors.items():
-        plain = ".".join(part for part in name.split(".") if part not in WRAPPERS)
+        plain = _unwrapped(name)
         if plain in tensors:
             faults.append(f"{name}: collides with {tensors[plain].name}")
         tensors[plain] = tensor
@@ -125,12 +125,16 @@ def unwrap_names(container: Container) -> tuple[dict[str, Tensor], list[str]]:
     return tensors, [f"{wrappers} taken out of {count} names"] if count else []
 
 
+def _unwrapped(name: str) -> str:
+    return ".".join(part for part in name.split(".") if part not in WRAPPERS)
+
+
 def _chosen(container: Container, family: str | Family | None) -> tuple[Container, list[str]]:
     """Return the container with one dictionary of a training file chosen, and what lies outside."""
     holders = [path for path, branch in container.tree.items() if branch.tensors]
     if not container.tensors and holders:
         wanted = list(FAMILIES.values()) if family is None else [named_family(family)]
-        fitting = [path for path in holders if _fits(container.select(path), wanted)]
+        fitting = [path for path in holders if _fits(container.tree[path].tensors, wanted)]
         if len(fitting) != 1:
             several = ", ".join(map(repr, fitting or holders))
             cause = "several dictionaries fit" if fitting else "no family fits any dictionary"
@@ -143,14 +147,23 @@ def _chosen(container: Container, family: str | Family | None) -> tuple[Containe
         if branch.tensors and path not in chosen
     ]
     for path, branch in container.tree.items():
-        if any(key == path or not path or key.startswith(f"{path}.") for key in chosen):
-            outside += [f"{name!r} ({what})" for name, what in branch.others.items()]
+        inner = [key.removeprefix(f"{path}.") for key in chosen if _lies_in(key, path)]
+        beside = {**branch.others, **branch.refused} if inner else {}
+        outside += [
+            f"{name!r} ({what.removeprefix('is ')})"
+            for name, what in beside.items()
+            if not any(_lies_in(key, name) for key in inner)
+        ]
     return container, [f"not read: {_listed(outside)}"] if outside else []
 
 
-def _fits(container: Container, families: list[Family]) -> bool:
-    names = unwrap_names(container)[0].keys()
-    return any(not family.uncovered(names) for family in families)
+def _lies_in(path: str, folder: str) -> bool:
+    return not folder or path == folder or path.startswith(f"{folder}.")
+
+
+def _fits(names: Collection[str], families: list[Family]) -> bool:
+    plain = [_unwrapped(name) for name in names]
+    return any(not family.uncovered(plain) for family in families)
 
 
 def _setting_faults(family: Family, raw: Mapping[str, Any], ignored: Collection[str]) -> list[str]:

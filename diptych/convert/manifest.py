@@ -14,7 +14,7 @@ import numpy as np
 
 from ..spec.checks import Shape
 from ..spec.errors import CheckpointError
-from .formats import find_container, printable
+from .formats import Tensor, contained, find_container, printable
 from .settings import read_json
 
 MANIFEST = "diptych.json"
@@ -24,9 +24,14 @@ _DIGEST = "manifest_sha256"
 
 def tensor_digest(name: str, dtype: str, shape: Shape, values: np.ndarray) -> str:
     """Return the SHA-256 over name, dtype code, shape and the bytes in C order."""
-    digest = hashlib.sha256(json.dumps([name, dtype, list(shape)]).encode() + b"\n")
-    digest.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()
+    return _digest(
+        name, dtype, shape, [np.ascontiguousarray(values).reshape(-1).view(np.uint8).data]
+    )
+
+
+def stored_digest(name: str, tensor: Tensor) -> str:
+    """Return the same of a stored tensor, with no more than a piece of it in memory."""
+    return _digest(name, tensor.dtype, tensor.shape, tensor.pieces())
 
 
 def file_digest(path: Path) -> str:
@@ -47,7 +52,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     Raises:
         CheckpointError: If it is missing, damaged, or of another version.
     """
-    path = folder / MANIFEST
+    path = contained(folder, MANIFEST, folder)
     body = read_json(path)
     body.pop(_DIGEST, None)
     if body.get("version") != VERSION:
@@ -93,7 +98,7 @@ def written_digests(folder: Path) -> tuple[dict[str, dict[str, Any]], dict[str, 
     worker.start()
     try:
         tensors = {
-            name: tensor_entry(name, tensor.dtype, tensor.shape, tensor.read())
+            name: tensor_entry(tensor.dtype, tensor.shape, stored_digest(name, tensor))
             for name, tensor in find_container(folder).tensors.items()
         }
     finally:
@@ -101,10 +106,16 @@ def written_digests(folder: Path) -> tuple[dict[str, dict[str, Any]], dict[str, 
     return dict(sorted(tensors.items())), files
 
 
-def tensor_entry(name: str, dtype: str, shape: Shape, values: np.ndarray) -> dict[str, Any]:
+def tensor_entry(dtype: str, shape: Shape, digest: str) -> dict[str, Any]:
     """Return a tensor's line in the manifest."""
-    digest = tensor_digest(name, dtype, shape, values)
     return {"dtype": dtype, "shape": list(shape), "sha256": digest}
+
+
+def _digest(name: str, dtype: str, shape: Shape, pieces: Iterable[memoryview]) -> str:
+    digest = hashlib.sha256(json.dumps([name, dtype, list(shape)]).encode() + b"\n")
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def _file_faults(folder: Path, files: Mapping[str, str]) -> Iterable[str]:
@@ -130,8 +141,7 @@ def _tensor_faults(folder: Path, expected: Mapping[str, Mapping[str, Any]]) -> I
         for what, found in (("dtype", tensor.dtype), ("shape", list(tensor.shape))):
             if found != entry[what]:
                 yield f"{tensor.path}: {printable(name)}: {what} {found}, written {entry[what]}"
-        values = tensor.read()
-        if tensor_digest(name, tensor.dtype, tensor.shape, values) != entry["sha256"]:
+        if stored_digest(name, tensor) != entry["sha256"]:
             yield f"{tensor.path}: {printable(name)}: its bytes are not those that were written"
 
 

@@ -13,13 +13,24 @@ from ..spec.errors import OutputError
 from .cast import CastCounts, cast_values
 from .commit import copy_file, staged_folder, write_file
 from .formats import WRITERS, Planned
-from .manifest import MANIFEST, file_digest, render_manifest, tensor_entry, written_digests
+from .manifest import (
+    MANIFEST,
+    file_digest,
+    render_manifest,
+    tensor_digest,
+    tensor_entry,
+    written_digests,
+)
 from .plan import Plan, PlannedStep, planned_bytes
 
 Progress = Callable[[int, int], None]
 """Called with the bytes of tensors written so far, and in all."""
 
 _ROOM = 1 << 20  # for headers, configs and the manifest
+_REUSED = 31 << 20  # glibc maps and unmaps every larger array, whatever it has learnt
+
+
+_WORTH_A_THREAD = 1 << 18  # on a busy machine a thread waits longer than a small digest takes
 
 
 @dataclass
@@ -32,8 +43,8 @@ class _Tally:
 
     def add(self, target: Planned, values: np.ndarray) -> None:
         """Note a tensor's line of the manifest."""
-        entry = tensor_entry(target.name, target.dtype, target.shape, values)
-        self.entries[target.name] = entry
+        digest = tensor_digest(target.name, target.dtype, target.shape, values)
+        self.entries[target.name] = tensor_entry(target.dtype, target.shape, digest)
 
 
 def write_plan(
@@ -66,6 +77,9 @@ def write_plan(
     companions = sum(path.stat().st_size for path in plan.companions.values())
     room = plan.nbytes + companions + _ROOM
     tally = _Tally()
+    # From an array that is freed, glibc learns to use the memory of up to its size once more. New
+    # pages for every tensor would cost as much time as all reading and writing (tried).
+    np.empty(_REUSED, np.uint8)
     with staged_folder(dst, overwrite=overwrite, sources=sources, needed_bytes=room) as folder:
         arrays = _arrays(plan, tally, progress)
         WRITERS[plan.container](
@@ -102,10 +116,14 @@ def _arrays(
         for target, values, counts in _run_step(step):
             tally.counts += counts
             # The digest is computed beside the write; the next tensor is read after both.
-            worker = threading.Thread(target=tally.add, args=(target, values))
-            worker.start()
-            yield target.name, values
-            worker.join()
+            if values.nbytes < _WORTH_A_THREAD:
+                tally.add(target, values)
+                yield target.name, values
+            else:
+                worker = threading.Thread(target=tally.add, args=(target, values))
+                worker.start()
+                yield target.name, values
+                worker.join()
             tally.written += planned_bytes(target)
             if progress:
                 progress(tally.written, total)

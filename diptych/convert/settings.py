@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ..spec.checks import Shape, nearest
 from ..spec.errors import CheckpointError
+from .formats import FileSource
 
 
 class Setting(NamedTuple):
@@ -67,14 +68,13 @@ def read_json(path: Path) -> dict[str, Any]:
     """Return the object that a JSON file holds.
 
     Raises:
-        CheckpointError: If it is no JSON object, or holds a key twice; names the file.
+        CheckpointError: If it is no regular file, no JSON object, or holds a key twice; names the
+            file.
     """
+    source = FileSource(path)
+    text = source.read(0, source.size)
     try:
-        value = json.loads(
-            path.read_bytes(), object_pairs_hook=_unique_keys, parse_constant=_refuse_constant
-        )
-    except OSError as error:
-        raise CheckpointError(f"{path}: {error.strerror}") from None
+        value = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(value, dict):
@@ -83,14 +83,14 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
-    """Return the key and value of ``KEY=VALUE``; the value is JSON, or a string if it is none.
+    """Return the key and value of ``K=V``; the value is JSON, or a string if it is none.
 
     Raises:
         ValueError: If there is no ``=``.
     """
     key, separator, value = text.partition("=")
     if not separator or not key:
-        raise ValueError(f"{text!r} must have the form KEY=VALUE")
+        raise ValueError(f"--set {text!r} must have the form K=V")
     try:
         return key, json.loads(value)
     except ValueError:

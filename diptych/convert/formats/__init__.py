@@ -137,6 +137,7 @@ __all__ = [
     "WRITERS",
     "Branch",
     "Container",
+    "FileSource",
     "Planned",
     "Tensor",
     "Writer",

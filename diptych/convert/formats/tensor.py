@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from .fault import fault
 from .source import Source
 
 _BLOCK = 1 << 24
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,22 @@ class Tensor:
         if values.dtype == np.bool_ and values.view(np.uint8).max() > 1:
             raise fault(self.path, "a boolean is stored as neither 0 nor 1", self.name)
         return values
+
+    def pieces(self) -> Iterator[memoryview]:
+        """The bytes that ``read`` gives, in order; each piece is overwritten by the next.
+
+        Raises:
+            CheckpointError: As ``read``.
+        """
+        is_native = self.big_endian == (sys.byteorder == "big")
+        if self.strides is not None or not is_native or self.dtype == "BOOL":
+            yield _bytes(self.read())
+            return
+        buffer = memoryview(bytearray(min(_PIECE, self.nbytes)))
+        for start in range(0, self.nbytes, _PIECE):
+            piece = buffer[: self.nbytes - start]
+            self.source.read_into(piece, self.position + start)
+            yield piece
 
     def _gather(self, out: np.ndarray, position: int, strides: tuple[int, ...]) -> None:
         """Fills ``out``, block by block along its longest stride, never over 16 MiB at a time."""
