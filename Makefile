@@ -2,7 +2,10 @@ PYTHON ?= python3
 PIP_ARGS ?=
 BIN := .venv/bin
 
-.PHONY: demo test slow check bench clean
+.PHONY: help demo test slow check bench clean
+
+help:                ## what can be made
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1: /p' Makefile
 
 demo: .venv/ready    ## convert a trained BERT to Flax and prove it identical
 	$(BIN)/python examples/demo.py

@@ -20,7 +20,12 @@ import typer
 import diptych
 from diptych.spec import CheckpointError, OutputError
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+app = typer.Typer(
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+    help="Carry checkpoints between PyTorch and JAX, bit for bit, and prove it.",
+)
 
 
 class To(StrEnum):

@@ -34,7 +34,7 @@ def activate(panel: str, x: np.ndarray, activation: str) -> np.ndarray:
     ],
 )
 def test_known_values(panel: str, activation: str, x: float, value: float) -> None:
-    """B068: the exact and the tanh form of GELU are told apart."""
+    """huggingface/transformers#13666: the exact and the tanh form of GELU are told apart."""
     result = activate(panel, np.array([x], np.float32), activation)
     np.testing.assert_allclose(result, [value], atol=1e-6)
 

@@ -25,9 +25,10 @@ def rows_equal(weights, expected, atol=1e-15):
     return np.allclose(weights[0, 0], expected, rtol=0, atol=atol)
 
 
+# After pytorch/pytorch#103963, patrick-kidger/equinox#274.
 @both_panels
 @pytest.mark.parametrize("dtype", [bool, np.int32])
-def test_b001_b008_fully_masked_row(panel, dtype):
+def test_fully_masked_row(panel, dtype):
     mask = np.ones((3, 3), dtype)
     mask[1] = 0
     assert rows_equal(uniform(panel, 3, 3, mask=mask), [[1 / 3] * 3, [0] * 3, [1 / 3] * 3])
@@ -35,8 +36,9 @@ def test_b001_b008_fully_masked_row(panel, dtype):
     assert rows_equal(uniform(panel, 3, 3, mask=mask), [[0.5, 0.5, 0], [0.5, 0.5, 0], [0] * 3])
 
 
+# After pytorch/pytorch#103749.
 @both_panels
-def test_b002_two_spellings_of_one_mask(panel):
+def test_two_spellings_of_one_mask(panel):
     mask = np.concatenate([LOWER, np.zeros((1, 10), bool)])
     as_mask = uniform(panel, 6, 10, mask=mask)
     as_bias = uniform(panel, 6, 10, bias=np.where(mask, 0.0, -INF))
@@ -45,8 +47,9 @@ def test_b002_two_spellings_of_one_mask(panel):
     assert rows_equal(as_mask[..., :5, :], LOWER / LOWER.sum(-1, keepdims=True))
 
 
+# After pytorch/pytorch#160064, pytorch/pytorch#152028.
 @both_panels
-def test_b003_b004_one_head_fully_masked(panel):
+def test_one_head_fully_masked(panel):
     module = panel.build("MultiHeadAttention", 3, 3, attention_dropout=0.5).eval()
     x = np.random.default_rng(0).normal(size=(1, 5, 3))
     mask = np.ones((1, 3, 5, 5), bool)
@@ -58,8 +61,9 @@ def test_b003_b004_one_head_fully_masked(panel):
     assert not weights[:, 2].any()
 
 
+# After pytorch/pytorch#41508.
 @both_panels
-def test_b006_padding_and_causal_leave_the_first_row_empty(panel):
+def test_padding_and_causal_leave_the_first_row_empty(panel):
     random = np.random.default_rng(0)
     inputs = {name: random.normal(size=(1, 1, 4, 3)) for name in ("query", "key", "value")}
     loss = np.ones((1, 1, 4, 3))
@@ -70,9 +74,10 @@ def test_b006_padding_and_causal_leave_the_first_row_empty(panel):
     assert not gradients["query"][:, :, 0].any()
 
 
+# After pytorch/pytorch#101967.
 @both_panels
 @pytest.mark.parametrize("name", ["key", "value"])
-def test_b011_nan_in_a_hidden_key(panel, name):
+def test_nan_in_a_hidden_key(panel, name):
     inputs = {n: np.ones((1, 1, 2, 2)) for n in ("query", "key", "value")}
     inputs["value"][..., 0, :] = 5.0
     inputs[name][..., 1, :] = np.nan
@@ -80,15 +85,17 @@ def test_b011_nan_in_a_hidden_key(panel, name):
     assert np.array_equal(output, np.full((1, 1, 2, 2), 5.0))
 
 
+# After pytorch/pytorch#170415, huggingface/transformers#41443, pytorch/pytorch#86120.
 @both_panels
-def test_b018_b024_b028_true_and_not_zero_may_attend(panel):
+def test_true_and_not_zero_may_attend(panel):
     for mask in (np.array([[True, True, False, False]]), np.array([[1, 7, 0, 0]])):
         assert rows_equal(uniform(panel, 1, 4, mask=mask), [[0.5, 0.5, 0, 0]])
         assert rows_equal(uniform(panel, 1, 4, key_mask=mask), [[0.5, 0.5, 0, 0]])
 
 
+# After pytorch/pytorch#107084, mlverse/torch#1205, pytorch/pytorch#136816.
 @both_panels
-def test_b021_b025_b026_an_added_bias_is_a_bias(panel):
+def test_an_added_bias_is_a_bias(panel):
     bias = np.array([[0.0, 1.0]])
     assert rows_equal(uniform(panel, 1, 2, bias=bias), [[0.268941, 0.731059]], atol=1e-6)
     random = np.random.default_rng(1)
@@ -100,8 +107,9 @@ def test_b021_b025_b026_an_added_bias_is_a_bias(panel):
     assert np.allclose(weights, truth.weights, rtol=0, atol=1e-14)
 
 
+# After huggingface/transformers#13764, nishide-dev/unturtle#56.
 @both_panels
-def test_b022_b023_values_that_people_hide_with(panel):
+def test_values_that_people_hide_with(panel):
     for value in (-1e9, np.finfo(np.float32).min, -INF, -1e4):
         bias = np.array([[0, 0, value]], np.float32)
         assert rows_equal(uniform(panel, 1, 3, bias=bias), [[0.5, 0.5, 0]])
@@ -109,8 +117,9 @@ def test_b022_b023_values_that_people_hide_with(panel):
             uniform(panel, 1, 3, mask=bias)
 
 
+# After ahrefs/ocannl#548.
 @both_panels
-def test_b031_a_mask_in_float16(panel):
+def test_a_mask_in_float16(panel):
     weights = uniform(panel, 1, 3, dtype=np.float16, mask=np.array([[1, 1, 0]]))
     assert weights.dtype == np.float16
     assert weights.tolist() == [[[[0.5, 0.5, 0.0]]]]
@@ -127,22 +136,25 @@ ALIGNED = [
 # fmt: on
 
 
+# After pytorch/pytorch#103082, ml-explore/mlx#2835, Dao-AILab/flash-attention#1778.
 @both_panels
 @pytest.mark.parametrize(("sizes", "offset", "rows"), ALIGNED)
-def test_b035_b036_b037_causal_alignment(panel, sizes, offset, rows):
+def test_causal_alignment(panel, sizes, offset, rows):
     assert rows_equal(uniform(panel, *sizes, is_causal=True, offset=offset), rows)
 
 
+# After onnx/onnx#8068.
 @both_panels
-def test_b039_cached_lengths_per_sample(panel):
+def test_cached_lengths_per_sample(panel):
     options = {"is_causal": True, "offset": np.array([3, 1]), "leading": (2, 1)}
     visible = uniform(panel, 2, 5, **options) > 0
     assert visible[0, 0].tolist() == [[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]
     assert visible[1, 0].tolist() == [[1, 1, 0, 0, 0], [1, 1, 1, 0, 0]]
 
 
+# After pytorch/pytorch#99282, pytorch/pytorch#118972.
 @both_panels
-def test_b040_b041_causal_and_mask_both_count_on_every_path(panel):
+def test_causal_and_mask_both_count_on_every_path(panel):
     mask = np.ones((3, 3), bool)
     weights = uniform(panel, 3, 3, mask=mask, is_causal=True)
     assert np.array_equal(weights[0, 0] > 0, np.tri(3, dtype=bool))
@@ -151,8 +163,9 @@ def test_b040_b041_causal_and_mask_both_count_on_every_path(panel):
     assert np.array_equal(alone, weights)
 
 
+# After huggingface/transformers#29176, huggingface/transformers#39408, jax-ml/jax#32300.
 @both_panels
-def test_b044_b045_b046_a_window_counts_its_own_key(panel):
+def test_a_window_counts_its_own_key(panel):
     expected = [[1, 0, 0, 0], [0.5, 0.5, 0, 0], [0, 0.5, 0.5, 0], [0, 0, 0.5, 0.5]]
     assert rows_equal(uniform(panel, 4, 4, window=2, is_causal=True), expected)
     assert rows_equal(uniform(panel, 4, 4, window=(1, 0)), expected)
@@ -163,8 +176,9 @@ def test_b044_b045_b046_a_window_counts_its_own_key(panel):
     assert (weights[0, 0] > 0).sum(-1).tolist() == [3, 3]
 
 
+# After keras-team/keras-hub#2911.
 @both_panels
-def test_b048_a_mask_per_sample_beside_as_many_heads(panel):
+def test_a_mask_per_sample_beside_as_many_heads(panel):
     mask = np.ones((2, 3, 3), bool)
     mask[1, :, 2] = False
     weights = uniform(panel, 3, 3, leading=(2, 2), mask=mask)
@@ -172,8 +186,9 @@ def test_b048_a_mask_per_sample_beside_as_many_heads(panel):
     assert np.allclose(weights[1], [0.5, 0.5, 0])
 
 
+# After pytorch/pytorch#64706.
 @both_panels
-def test_b051_with_one_head_a_rank_three_mask_is_still_per_sample(panel):
+def test_with_one_head_a_rank_three_mask_is_still_per_sample(panel):
     mask = np.ones((2, 3, 3), bool)
     mask[1, :, 2] = False
     weights = uniform(panel, 3, 3, leading=(2, 1), mask=mask)
@@ -182,23 +197,26 @@ def test_b051_with_one_head_a_rank_three_mask_is_still_per_sample(panel):
         uniform(panel, 3, 3, leading=(2, 1), mask=np.ones((2, 3), bool))
 
 
+# After pytorch/pytorch#42929.
 @both_panels
-def test_b058_weights_are_those_before_dropout(panel):
+def test_weights_are_those_before_dropout(panel):
     keep = np.zeros((1, 1, 1, 1), bool)
     output, weights = panel.attend(*[np.ones((1, 1, 1, 2))] * 3, dropout=0.2, keep=keep)
     assert weights.item() == 1.0
     assert not output.any()
 
 
+# After onnx/onnx#7274.
 @both_panels
-def test_b093_heads_are_repeated_not_tiled(panel):
+def test_heads_are_repeated_not_tiled(panel):
     value = np.array([10.0, 20.0]).reshape(1, 2, 1, 1)
     output, _ = panel.attend(np.ones((1, 4, 1, 2)), np.ones((1, 2, 1, 2)), value)
     assert output.ravel().tolist() == [10, 10, 20, 20]
 
 
+# After huggingface/transformers#16058.
 @both_panels
-def test_b155_the_key_bias_has_no_gradient_of_its_own(panel):
+def test_the_key_bias_has_no_gradient_of_its_own(panel):
     module = panel.build("MultiHeadAttention", 8, 2)
     state = panel.package.export_state(module)
     x = np.random.default_rng(0).normal(size=(2, 5, 8))
@@ -213,8 +231,9 @@ def test_b155_the_key_bias_has_no_gradient_of_its_own(panel):
     assert np.abs(gradients["v_proj.bias"]).max() > 0.1
 
 
+# After jax-ml/jax#17117.
 @both_panels
-def test_b156_large_hidden_scores_leave_the_gradient_finite(panel):
+def test_large_hidden_scores_leave_the_gradient_finite(panel):
     inputs = {
         "query": np.ones((1, 1, 1, 1)),
         "key": np.array([1.0, 1.0, 100.0]).reshape(1, 1, 3, 1),
@@ -228,9 +247,10 @@ def test_b156_large_hidden_scores_leave_the_gradient_finite(panel):
     assert not gradients["key"].any()
 
 
+# After google/flax#5591, huggingface/transformers#25420.
 @both_panels
 @pytest.mark.parametrize("is_causal", [True, False])
-def test_b161_b162_step_by_step_is_the_whole(panel, is_causal):
+def test_step_by_step_is_the_whole(panel, is_causal):
     """Decoding without a cache: one query at a time, then 3 and 2, against all 5."""
     random = np.random.default_rng(0)
     query, key, value = (random.normal(size=(2, 2, 5, 3)) for _ in range(3))

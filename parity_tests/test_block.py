@@ -137,7 +137,7 @@ class Nothing(torch.nn.Module):
 )
 @pytest.mark.parametrize("panel", PANELS)
 def test_bad_sizes_are_refused(panel: str, fields: dict[str, Any], words: str) -> None:
-    """B173."""
+    """After pytorch/pytorch#195381."""
     keywords = {} if panel == "torch" else {"rngs": None}
     arguments = dataclasses.asdict(LAYER) | fields
     with pytest.raises(ValueError, match=words):

@@ -34,7 +34,7 @@ def test_rows_of_the_table(panel: str, dtype: Any) -> None:
 @pytest.mark.parametrize("panel", PANELS)
 @pytest.mark.parametrize("id", [4, -1, 2**32 + 1, -(2**32)])
 def test_ids_outside_raise(panel: str, id: int) -> None:
-    """B170; the large ones are inside when narrowed to 32 bits."""
+    """jax-ml/jax#3774; the large ones are inside when narrowed to 32 bits."""
     module = build(panel, TABLE)
     ids = np.array([0, id, 1])
     with pytest.raises(IndexError, match=rf"id {id} is outside a table of 4 rows \(0 .. 3\)"):
@@ -43,7 +43,7 @@ def test_ids_outside_raise(panel: str, id: int) -> None:
 
 @pytest.mark.parametrize("rows", [1, 4, 200])
 def test_ids_outside_are_nan_where_they_cannot_be_seen(rows: int) -> None:
-    """B170: compiled or under vmap, never a valid row; also for 8-bit ids and a table of one."""
+    """jax-ml/jax#3774: compiled or under vmap, never a valid row; 8-bit ids and one row too."""
     config = EmbeddingConfig(num_embeddings=rows, d_model=3)
     first = random_weights(config)["weight"][0]
     for dtype in (np.int32, np.int8):
@@ -150,7 +150,7 @@ def test_tokens_types_and_positions(panel: str, given: dict[str, np.ndarray]) ->
     ],
 )
 def test_what_does_not_fit(panel: str, ids: Any, given: Any, error: Any, words: str) -> None:
-    """B171 for learned positions."""
+    """bentrevett/pytorch-seq2seq#89 for learned positions."""
     with pytest.raises(error, match=words):
         run(panel, TEXT, ids, **given)
 

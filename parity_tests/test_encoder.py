@@ -90,7 +90,7 @@ def test_what_is_returned(panel: str) -> None:
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_padded_positions_are_kept_and_harmless(panel: str) -> None:
-    """B066: two columns are padding in every sample; they stay, and the rest does not see them."""
+    """pytorch/pytorch#97111: columns that are padding everywhere stay, and nothing sees them."""
     key_mask = np.array([[1] * (T - 2) + [0] * 2] * B)
     output = encode(panel, ENCODER, IDS, key_mask=key_mask).output
     assert tuple(output.shape) == (B, T, D)
@@ -104,7 +104,7 @@ def test_padded_positions_are_kept_and_harmless(panel: str) -> None:
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_layers_keep_their_order(panel: str) -> None:
-    """B141: eleven layers, in numeric order, not in that of their names as text."""
+    """google/flax#5030: eleven layers, in numeric order, not in that of their names as text."""
     config = EncoderConfig(layer=LAYER, num_layers=11)
     weights = random_weights(config)
     for i in range(11):

@@ -37,7 +37,7 @@ def test_up_activation_down(panel: str, activation: str) -> None:
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_initial_weights_are_uniform(panel: str) -> None:
-    """B096: one bound for weight and bias, 1 / sqrt(in), in both panels."""
+    """pytorch/pytorch#166378: one bound for weight and bias, 1 / sqrt(in), in both panels."""
     bound = IN**-0.5
     for array in linear_state(panel).values():
         assert np.abs(array).max() <= bound
@@ -62,7 +62,7 @@ def test_the_frameworks_own_layers() -> None:
 
 
 def test_a_square_kernel_is_transposed() -> None:
-    """B081: x = e0 gives e3, not e1."""
+    """google/flax#963: x = e0 gives e3, not e1."""
     W = np.array([[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0]], np.float32)
     config = FeedForwardConfig(d_model=4, d_ff=4)
     weights = {

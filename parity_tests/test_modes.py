@@ -93,7 +93,7 @@ def test_modes_reach_the_frameworks_own_modules() -> None:
 
 @pytest.mark.parametrize("example", WITH_DROPOUT.values(), ids=WITH_DROPOUT)
 def test_training_draws_and_evaluation_does_not(example: Example) -> None:
-    """B063: one module, switched back and forth."""
+    """google/flax#821: one module, switched back and forth."""
     module, arguments = build("torch", example.config), arrays("torch", example.arguments)
     right = flat(module(*arguments))
     for seed in (0, 1):

@@ -33,7 +33,7 @@ def by_formula(x: np.ndarray, eps: float = 1e-5) -> np.ndarray:
 @pytest.mark.parametrize("panel", PANELS)
 @pytest.mark.parametrize(("eps", "value"), [(1e-5, 0.301511), (1e-6, 0.707107), (1e-12, 1.0)])
 def test_eps_is_added_to_the_variance(panel: str, eps: float, value: float) -> None:
-    """B071."""
+    """After google/flax#2195."""
     x = [1e-3, -1e-3, 1e-3, -1e-3]
     np.testing.assert_allclose(norm(panel, x, eps=eps), np.sign(x) * value, rtol=2e-6)
 
@@ -47,20 +47,20 @@ def test_eps_is_added_to_the_variance(panel: str, eps: float, value: float) -> N
     ],
 )
 def test_the_variance_does_not_cancel(panel: str, mean: float, right: list[float]) -> None:
-    """B072: E[x^2] - E[x]^2 gives -4.743 for the first."""
+    """keras-team/keras-core#866: E[x^2] - E[x]^2 gives -4.743 for the first."""
     np.testing.assert_allclose(norm(panel, np.array(RAMP) + mean), right, atol=1e-3)
 
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_rows_far_from_zero(panel: str) -> None:
-    """B073."""
+    """After pytorch/pytorch#51102."""
     x = (np.random.default_rng(0).normal(size=(50, 4)) + 2000).astype(np.float32)
     assert np.abs(norm(panel, x) - by_formula(x)).max() < 1e-2
 
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_statistics_of_16_bit_are_float32(panel: str) -> None:
-    """B076: within one bfloat16 ulp of the exact value, where bfloat16 statistics are far off."""
+    """google/flax#612: within one bfloat16 ulp, where bfloat16 statistics are far off."""
     x = (100 + 0.5 * np.random.default_rng(0).normal(size=(9, 64))).astype(ml_dtypes.bfloat16)
     result, right = norm(panel, x, dtype=x.dtype), by_formula(x)
     assert result.dtype == x.dtype

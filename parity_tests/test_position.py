@@ -21,13 +21,13 @@ def rows(panel: str, T: int, d_model: int, *, max_seq_len: int = 8, offset: int 
     [(5, [0.841471, 0.540302, 0.025116, 0.999685, 0.000631]), (1, [0.841471])],
 )
 def test_odd_widths(panel: str, d_model: int, right: list[float]) -> None:
-    """B167."""
+    """After codertimo/BERT-pytorch#78."""
     np.testing.assert_allclose(rows(panel, 2, d_model)[1], right, atol=1e-6)
 
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_sine_and_cosine_of_one_angle(panel: str) -> None:
-    """B168."""
+    """After shenweichen/DeepCTR#379."""
     table = rows(panel, 8, 6)
     np.testing.assert_allclose(table[:, 0::2] ** 2 + table[:, 1::2] ** 2, 1, atol=1e-6)
     np.testing.assert_allclose(table[0], [0, 1, 0, 1, 0, 1])
@@ -56,7 +56,7 @@ def test_offset_shifts(panel: str) -> None:
     ],
 )
 def test_past_the_table(panel: str, T: int, offset: int, words: str) -> None:
-    """B171."""
+    """After bentrevett/pytorch-seq2seq#89."""
     with pytest.raises(ValueError, match=words):
         rows(panel, T, 6, max_seq_len=4, offset=offset)
 

@@ -75,7 +75,7 @@ def test_float64_in_torch_and_in_jax_with_64_bits() -> None:
 
 
 def test_jax_never_narrows() -> None:
-    """B158."""
+    """After jax-ml/jax#1333."""
     module, before = build("jax", CONFIG), jax_impl.export_state(build("jax", CONFIG))
     given = state("jax") | {"down_proj.bias": np.ones(D)}
     words = "down_proj.bias is float64, which JAX would narrow to float32: set jax_enable_x64"
@@ -89,7 +89,7 @@ def test_jax_never_narrows() -> None:
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_nothing_is_shared(panel: str) -> None:
-    """B133: neither what comes out nor what went in is the module's own memory."""
+    """pytorch/pytorch#33615: neither what comes out nor what went in is the module's own memory."""
     given = state(panel)
     module = new(panel, CONFIG)
     before = {name: array.copy() for name, array in given.items()}
@@ -105,7 +105,7 @@ def test_nothing_is_shared(panel: str) -> None:
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_views_go_in_as_they_read(panel: str) -> None:
-    """B116 for modules: transposed, reversed, broadcast and read-only arrays."""
+    """safetensors/safetensors#829: transposed, reversed, broadcast and read-only arrays."""
     given = {
         name: np.broadcast_to(array[..., :1], array.shape) for name, array in state(panel).items()
     }
@@ -136,7 +136,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("panel", PANELS)
 @pytest.mark.parametrize(("changes", "words"), FAULTS.values(), ids=FAULTS)
 def test_names_and_shapes_are_checked(panel: str, changes: dict[str, Any], words: str) -> None:
-    """B109, B135: nothing is left out, broadcast or ignored, and nothing half-loaded."""
+    """pytorch/examples#1029, google/flax#2436: nothing is ignored, nothing half-loaded."""
     given = {n: a for n, a in (state(panel) | changes).items() if a is not None}
     module = build(panel, CONFIG)
     before = PANELS[panel].export_state(module)
@@ -165,7 +165,7 @@ def test_what_no_parameter_can_be_is_refused_whole(panel: str, dtype: str) -> No
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_a_prefix_on_every_name_is_refused(panel: str) -> None:
-    """B109: with a wrong prefix nothing matches, and that is said."""
+    """pytorch/examples#1029: with a wrong prefix nothing matches, and that is said."""
     with pytest.raises(ValueError, match="unexpected") as caught:
         PANELS[panel].load_state(new(panel, CONFIG), {f"m.{n}": a for n, a in state(panel).items()})
     assert str(caught.value).count("missing") == 4
@@ -195,7 +195,7 @@ def test_load_state_works_in_place() -> None:
 @pytest.mark.parametrize("panel", PANELS)
 @pytest.mark.parametrize("component", EXAMPLES)
 def test_functional_call_is_the_call(panel: str, component: str) -> None:
-    """B176 too: numpy parameters compute as the framework's own do."""
+    """google/flax#1262 too: numpy parameters compute as the framework's own do."""
     config, arguments = EXAMPLES[component]
     module = build(panel, config)
     converted = arrays(panel, arguments)
@@ -235,7 +235,7 @@ def test_gradients_of_functional_call() -> None:
 
 
 def test_jax_parameters_may_be_numpy_for_good() -> None:
-    """B176: a module whose table is plain numpy, eager and compiled."""
+    """google/flax#1262: a module whose table is plain numpy, eager and compiled."""
     example = EXAMPLES["Embedding"]
     module = build("jax", example.config)
     right = flat(module(jnp.asarray(IDS)))[0]

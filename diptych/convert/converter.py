@@ -68,7 +68,7 @@ class Report:
     def __str__(self) -> str:
         lines = [
             f"{'would write' if self.dry_run else 'wrote'} {self.destination}: {self.component}, "
-            f"{self.layouts[0]} {self.containers[0]} -> {self.layouts[1]} {self.containers[1]}",
+            f"{self._side(0)} -> {self._side(1)}",
             f"{self.read} tensors read, {self.written} written, {self.nbytes / 1e6:.1f} MB",
         ]
         if self.dtype is not None:
@@ -87,6 +87,11 @@ class Report:
             if names:
                 lines.append(f"{title}: {', '.join(names)}")
         return "\n".join([*lines, *self.notes])
+
+    def _side(self, side: int) -> str:
+        layout = self.layouts[side]
+        of_family = f" ({self.family})" if layout == "hf" else ""
+        return f"{layout}{of_family} {self.containers[side]}"
 
 
 def convert_checkpoint(

@@ -1,4 +1,4 @@
-"""The first seed document's classes: one encoder layer, any class inside it, or N layers.
+"""A hand-written encoder layer (``multi_head_attention.W_q``), any class inside it, or N layers.
 
 Which component a state dict holds is told by its names: ``layers.{i}.`` before a layer's names is
 an ``Encoder`` without an embedding.
@@ -135,7 +135,7 @@ def _values(
 
 SEED_ENCODER = Family(
     name="seed_encoder",
-    summary="classes of the first seed document (multi_head_attention.W_q, feed_forward.linear1)",
+    summary="a hand-written encoder layer, its parts, or N (multi_head_attention.W_q, norm1)",
     model_types=("seed_encoder",),
     templates=(*(r.source[0] for rules in _RULES.values() for r in rules), _TABLE),
     settings=SettingsTable(

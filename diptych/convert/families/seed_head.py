@@ -54,7 +54,7 @@ def _usual_buffers(config: Config) -> dict[str, Recreated]:
 
 SEED_HEAD = Family(
     name="seed_head",
-    summary="HeadAttention of the second seed document (_q, _k, _v, _tril_mask)",
+    summary="a hand-written causal head (_q, _k, _v, _tril_mask)",
     model_types=("seed_head",),
     templates=(*(r.source[0] for r in _RULES), _MASK),
     settings=SettingsTable(
