@@ -41,7 +41,7 @@ def _copy(path: Path, folder: str, i: int) -> None:
 
 
 def _convert(source: Path, folder: str, i: int) -> None:
-    command = [sys.executable, "-c", "from diptych.cli import main; main()", "convert"]
+    command = [sys.executable, "-m", "diptych", "convert"]
     arguments = [str(source), str(Path(folder) / f"flax{i}"), "--to", "flax"]
     subprocess.run([*command, *arguments], check=True, capture_output=True)
 

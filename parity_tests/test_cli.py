@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import torch_impl
-from diptych import __version__, cli
+from diptych import __main__, __version__, cli
 
 
 @pytest.fixture
@@ -231,3 +231,18 @@ def test_numbers_of_a_cast_are_printed(run, source, tmp_path):
     assert "1 became inf, 1 became 0" in out
     half = torch_impl.export_state(torch_impl.load_model(tmp_path / "half"))
     assert half["feed_forward.up_proj.bias"].dtype == np.float16
+
+
+def test_an_interrupt_while_the_command_is_imported_exits_130(monkeypatch, capsys):
+    class Interrupting:
+        def find_spec(self, name, path=None, target=None):
+            if name == "diptych.cli":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "diptych.cli")
+    monkeypatch.delattr("diptych.cli")
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    with pytest.raises(SystemExit) as stop:
+        __main__.main()
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "error: interrupted\n"
