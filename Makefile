@@ -29,6 +29,7 @@ bench: .venv/ready   ## timings beside the stock functions of both frameworks
 	@$(PYTHON) -c 'import sys; sys.exit("Diptych needs Python 3.11 or newer, not " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install $(PIP_ARGS) --constraint constraints.txt --editable '.[test]'
+	$(BIN)/python -m compileall -q diptych jax_impl torch_impl
 	touch $@
 
 clean:

@@ -91,6 +91,32 @@ def copy_file(source: Path, path: Path) -> None:
         os.fsync(written.fileno())
 
 
+@contextmanager
+def synced(paths: Iterable[Path]) -> Iterator[None]:
+    """Sync files while the block runs, which may read them; at its end they are on the disk.
+
+    Raises:
+        OSError: If one could not be synced.
+    """
+    errors: list[OSError] = []
+
+    def sync() -> None:
+        try:
+            for path in paths:
+                _sync(path)
+        except OSError as error:
+            errors.append(error)
+
+    worker = threading.Thread(target=sync)
+    worker.start()
+    try:
+        yield
+    finally:
+        worker.join()
+    if errors:
+        raise errors[0]
+
+
 def _check_destination(dst: Path, overwrite: bool, sources: Iterable[str | Path]) -> None:
     if dst.name in ("", ".."):
         raise ValueError(f"{dst}: is no destination; give the name of a folder")
@@ -130,7 +156,7 @@ def _put_in_place(stage: Path, dst: Path) -> None:
         if is_there:
             os.rename(dst, stage / _OLD)
         os.rename(new, dst)
-    _sync_folder(dst.parent)
+    _sync(dst.parent)
 
 
 def _rename_in_one_step(new: Path, dst: Path, flag: int) -> bool:
@@ -159,7 +185,7 @@ def _sweep(stage: Path, dst: Path) -> None:
         raise OutputError(f"{dst}: {stage} is in the way and is not ours")
     if (stage / _OLD).is_dir() and not dst.exists():
         os.rename(stage / _OLD, dst)
-        _sync_folder(dst.parent)
+        _sync(dst.parent)
     for name in (_NEW, _OLD):
         if (stage / name).is_dir():
             shutil.rmtree(stage / name)
@@ -169,11 +195,11 @@ def _sweep(stage: Path, dst: Path) -> None:
 
 def _sync_tree(folder: Path) -> None:
     for root, _, _ in os.walk(folder, topdown=False):
-        _sync_folder(Path(root))
+        _sync(Path(root))
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..spec.errors import OutputError
 from .cast import CastCounts, cast_values
-from .commit import copy_file, staged_folder, write_file
+from .commit import copy_file, staged_folder, synced, write_file
 from .formats import WRITERS, Planned
 from .manifest import (
     MANIFEST,
@@ -82,7 +82,7 @@ def write_plan(
     np.empty(_REUSED, np.uint8)
     with staged_folder(dst, overwrite=overwrite, sources=sources, needed_bytes=room) as folder:
         arrays = _arrays(plan, tally, progress)
-        WRITERS[plan.container](
+        names = WRITERS[plan.container](
             folder,
             plan.tensors,
             arrays,
@@ -92,12 +92,13 @@ def write_plan(
         )
         # The writer takes no more than it needs: what follows the last tensor runs here.
         assert next(arrays, None) is None
-        for name, data in plan.files.items():
-            write_file(folder / name, data)
-        for name, path in plan.companions.items():
-            copy_file(path, folder / name)
-        tensors, files = written_digests(folder)
-        _check_written(plan, dst, tally.entries == tensors, files)
+        with synced([folder / name for name in names]):
+            for name, data in plan.files.items():
+                write_file(folder / name, data)
+            for name, path in plan.companions.items():
+                copy_file(path, folder / name)
+            tensors, files = written_digests(folder)
+            _check_written(plan, dst, tally.entries == tensors, files)
         body = {**plan.body, "files": files, "tensors": tensors}
         write_file(folder / MANIFEST, render_manifest(body))
     return tally.counts

@@ -19,8 +19,13 @@ from .safetensors import read_safetensors, write_safetensors
 from .shards import INDEX_SUFFIX, read_sharded, write_sharded
 from .source import FileSource
 from .tensor import Tensor
-from .torch_pickle import read_torch_pickle
-from .torch_pickle_writer import write_torch_pickle
+
+
+def _read_torch_pickle(path: Path) -> Container:
+    from .torch_pickle import read_torch_pickle
+
+    return read_torch_pickle(path)
+
 
 _FORMATS = (
     Format(
@@ -37,7 +42,7 @@ _FORMATS = (
         bookkeeping=frozenset(
             ("optimizer.bin", "optimizer.pt", "rng_state.pth", "scheduler.pt", "training_args.bin")
         ),
-        read=read_torch_pickle,
+        read=_read_torch_pickle,
     ),
 )
 
@@ -57,7 +62,7 @@ class Writer(Protocol):
     ) -> tuple[str, ...]:
         """Writes one file, or several and their index, one tensor in memory at a time.
 
-        Every file is new and synced; nothing is renamed or deleted.
+        Every file is new; nothing is synced, renamed or deleted.
 
         Args:
             folder: Where to write.
@@ -98,6 +103,8 @@ def _write_torch_pickle(
     max_shard_size: int | None = None,
     metadata: Mapping[str, str],
 ) -> tuple[str, ...]:
+    from .torch_pickle_writer import write_torch_pickle
+
     return write_sharded(folder, file_name, plan, arrays, max_shard_size, write_torch_pickle)
 
 
@@ -128,7 +135,7 @@ def find_container(path: Path) -> Container:
     if is_safetensors(start, source.size):
         return read_safetensors(path)
     if start.startswith((b"PK\x03\x04", b"\x80")):
-        return read_torch_pickle(path)
+        return _read_torch_pickle(path)
     kind = recognise(start, source.size)
     raise fault(path, f"is {kind}" if kind else "is no checkpoint that is read")
 

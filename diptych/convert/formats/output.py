@@ -1,6 +1,5 @@
-"""Files that are written once, from bytes at positions, and synced."""
+"""Files that are written once, from bytes at positions."""
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +25,7 @@ class Planned(NamedTuple):
 
 
 class OutputFile:
-    """A new file; it is synced when the ``with`` block ends without an error.
+    """A new file, closed when the ``with`` block ends; to sync it is the caller's.
 
     Args:
         path: The file, which must not exist.
@@ -55,9 +54,7 @@ class OutputFile:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        with self._file:
-            if kind is None:
-                os.fsync(self._file.fileno())
+        self._file.close()
 
 
 def planned_arrays(
