@@ -85,15 +85,8 @@ def inspect(
     as_json: Json = False,
 ) -> None:
     """Say what a checkpoint holds: names, shapes, dtypes, family, layout, settings."""
-    inspection = diptych.inspect_checkpoint(
-        src,
-        family=family,
-        config=config,
-        settings=_settings(setting),
-        key=key,
-        ignore_settings=tuple(ignore_setting or ()),
-    )
-    _print(inspection, as_json)
+    reading = _reading(family, config, setting, key, ignore_setting)
+    _print(diptych.inspect_checkpoint(src, **reading), as_json)
 
 
 @app.command()
@@ -117,31 +110,33 @@ def convert(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan only; write nothing.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace DST.")] = False,
     verify_after: Annotated[
-        bool, typer.Option("--verify", help="Run `diptych verify SRC DST` afterwards.")
+        bool,
+        typer.Option(
+            "--verify", help="Run `diptych verify SRC DST` afterwards, SRC read likewise."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Carry a checkpoint to another layout or container, bit for bit."""
+    from diptych.convert import open_checkpoint
+
+    reading = _reading(family, config, setting, key, ignore_setting)
     with _progress() as progress:
         report = diptych.convert_checkpoint(
             src,
             dst,
             to=to.value,
-            family=family,
             format=format.value,
             dtype=dtype,
             max_shard_size=max_shard_size,
-            config=config,
-            settings=_settings(setting),
-            key=key,
-            ignore_settings=tuple(ignore_setting or ()),
             dry_run=dry_run,
             overwrite=overwrite,
             progress=progress,
+            **reading,
         )
     if not verify_after or dry_run:
         return _print(report, as_json)
-    verification = diptych.verify(src, dst)
+    verification = diptych.verify(open_checkpoint(src, **reading), dst)
     if as_json:
         _say(json.dumps({"convert": report.to_dict(), "verify": verification.to_dict()}, indent=2))
     else:
@@ -253,6 +248,23 @@ def _say(text: str) -> None:
 def _printable(line: str) -> str:
     """Return a line that steers no terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
+def _reading(
+    family: str | None,
+    config: Path | None,
+    pairs: list[str] | None,
+    key: str | None,
+    ignored: list[str] | None,
+) -> dict[str, Any]:
+    """Return the options that say how a checkpoint is read, as ``open_checkpoint`` takes them."""
+    return {
+        "family": family,
+        "config": config,
+        "settings": _settings(pairs),
+        "key": key,
+        "ignore_settings": tuple(ignored or ()),
+    }
 
 
 def _settings(pairs: list[str] | None) -> dict[str, Any]:

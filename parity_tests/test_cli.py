@@ -246,3 +246,25 @@ def test_an_interrupt_while_the_command_is_imported_exits_130(monkeypatch, capsy
         __main__.main()
     assert stop.value.code == 130
     assert capsys.readouterr().err == "error: interrupted\n"
+
+
+def test_verify_after_convert_reads_the_source_likewise(run, tmp_path):
+    def head():
+        shapes = {"weight": (3, 5), "bias": (3,)}
+        return {f"_{n}.{p}": torch.randn(s) for n in "qkv" for p, s in shapes.items()}
+
+    torch.save({"model": head(), "average": head()}, tmp_path / "head.pt")
+    (tmp_path / "config.json").write_text(json.dumps({"max_seq_len": 7, "colour": "red"}))
+    arguments = ["convert", tmp_path / "head.pt", tmp_path / "dst", "--to", "flax", "--verify"]
+    assert run(*arguments)[0] == 2
+    options = [
+        "--key",
+        "average",
+        "--config",
+        tmp_path / "config.json",
+        "--ignore-setting",
+        "colour",
+    ]
+    code, out, err = run(*arguments, *options)
+    assert (code, err) == (0, "")
+    assert out.endswith("identical\n")

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from diptych.convert import Diff, diff_checkpoints, open_pair, verify_manifest
+from diptych.convert import Checkpoint, Diff, diff_checkpoints, open_pair, verify_manifest
 from diptych.convert.manifest import MANIFEST
 from diptych.spec import CheckpointError
 
@@ -91,7 +91,10 @@ class Verification:
 
 
 def verify(
-    a: str | Path, b: str | Path | None = None, *, weights_only: bool = False
+    a: str | Path | Checkpoint,
+    b: str | Path | Checkpoint | None = None,
+    *,
+    weights_only: bool = False,
 ) -> Verification:
     """Check a checkpoint against its manifest, or that two checkpoints are the same model.
 
@@ -101,7 +104,8 @@ def verify(
     output, hidden state and attention weight is judged.
 
     Args:
-        a: A checkpoint in any layout; without ``b``, one that Diptych wrote.
+        a: A checkpoint in any layout, or one that ``open_checkpoint`` opened with the settings that
+            it lacks; without ``b``, a folder that Diptych wrote.
         b: The other checkpoint.
         weights_only: Whether to leave the outputs out.
 
@@ -109,9 +113,12 @@ def verify(
         CheckpointError: If a checkpoint cannot be read, or ``a`` alone has no manifest.
     """
     if b is None:
-        if not (Path(a) / MANIFEST).is_file():
-            raise CheckpointError(f"{a}: has no {MANIFEST}; name a second checkpoint to compare")
-        return Verification(faults=tuple(verify_manifest(a)))
+        folder = a.path if isinstance(a, Checkpoint) else Path(a)
+        if not (folder / MANIFEST).is_file():
+            raise CheckpointError(
+                f"{folder}: has no {MANIFEST}; name a second checkpoint to compare"
+            )
+        return Verification(faults=tuple(verify_manifest(folder)))
     first, second = open_pair(a, b)
     if second.dtype is not None:
         first = first.cast(second.dtype)
