@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diptych.spec import EncoderConfig, TextEmbeddingConfig, TransformerEncoderLayerConfig
+from diptych.spec import (
+    EncoderConfig,
+    NormConfig,
+    TextEmbeddingConfig,
+    TransformerEncoderLayerConfig,
+)
 
 Calls = dict[str, Callable[[], object]]
 
@@ -39,7 +44,7 @@ MINILM = EncoderConfig(
         d_model=384, num_heads=12, d_ff=1536, activation="gelu", eps=1e-12
     ),
     num_layers=6,
-    embedding=TextEmbeddingConfig(vocab_size=30522, d_model=384, eps=1e-12),
+    embedding=TextEmbeddingConfig(vocab_size=30522, d_model=384, norm=NormConfig(eps=1e-12)),
     pooler=True,
 )
 

@@ -2,12 +2,18 @@
 
 from . import _framework as _framework
 from . import functional
-from .attention import HeadAttention, MultiHeadAttention, ScaledDotProductAttention
-from .block import TransformerEncoderLayer
+from .attention import HeadAttention, ScaledDotProductAttention
+from .attention_pooling import AttentionPooling
+from .audio import AudioEncoder
+from .block import Block, BlockOutput
+from .conv import conv1d, conv2d
+from .decoder import Decoder
 from .embedding import Embedding, TextEmbedding
-from .encoder import Encoder, StackOutput
+from .encoder import Encoder
+from .encoder_decoder import EncoderDecoder, EncoderDecoderOutput
 from .encoder_with_heads import EncoderWithHeads, HeadsOutput
-from .feed_forward import FeedForward
+from .feed_forward import FeedForward, GatedFeedForward
+from .generate import Generation, generate
 from .head import (
     MaskedLMHead,
     NextSentenceHead,
@@ -15,37 +21,68 @@ from .head import (
     SequenceClassificationHead,
     TokenClassificationHead,
 )
+from .latent_attention import LatentAttention
 from .linear import linear
+from .logits_head import LogitsHead
+from .mixture import MixtureOfExperts
 from .module import Module
-from .norm import LayerNorm
+from .multi_head_attention import KeyValue, MultiHeadAttention
+from .norm import LayerNorm, RMSNorm, norm
+from .patch_embedding import PatchEmbedding
 from .position import PositionalEncoding
+from .position_bias import RelativePositionBias
+from .stack import StackOutput
 from .state import export_state, functional_call, load_model, load_state, save_model
+from .transformer_layer import TransformerDecoderLayer, TransformerEncoderLayer
+from .vision import VisionEncoder
 
 __all__ = [
+    "AttentionPooling",
+    "AudioEncoder",
+    "Block",
+    "BlockOutput",
+    "Decoder",
     "Embedding",
     "Encoder",
+    "EncoderDecoder",
+    "EncoderDecoderOutput",
     "EncoderWithHeads",
     "FeedForward",
+    "GatedFeedForward",
+    "Generation",
     "HeadAttention",
     "HeadsOutput",
+    "KeyValue",
+    "LatentAttention",
     "LayerNorm",
+    "LogitsHead",
     "MaskedLMHead",
+    "MixtureOfExperts",
     "Module",
     "MultiHeadAttention",
     "NextSentenceHead",
+    "PatchEmbedding",
     "PositionalEncoding",
     "QuestionAnsweringHead",
+    "RMSNorm",
+    "RelativePositionBias",
     "ScaledDotProductAttention",
     "SequenceClassificationHead",
     "StackOutput",
     "TextEmbedding",
     "TokenClassificationHead",
+    "TransformerDecoderLayer",
     "TransformerEncoderLayer",
+    "VisionEncoder",
+    "conv1d",
+    "conv2d",
     "export_state",
     "functional",
     "functional_call",
+    "generate",
     "linear",
     "load_model",
     "load_state",
+    "norm",
     "save_model",
 ]

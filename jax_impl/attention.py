@@ -1,15 +1,13 @@
-"""Attention modules: without projections, one causal head, many heads.
+"""Attention without an output projection: without any projection, and one causal head.
 
-B batch   T query positions   S key positions   D model width
-N query heads   K key/value heads   H head width
+B batch   T query positions   S key positions   N query heads   K key/value heads
+H head width
 """
 
 from flax import nnx
 from jax import Array
-from jax import numpy as jnp
 
 from diptych.spec import (
-    AttentionConfig,
     HeadAttentionConfig,
     ScaledDotProductAttentionConfig,
     ScoreConfig,
@@ -162,138 +160,3 @@ class HeadAttention(Module):
             need_weights=need_weights,
         )
         return output if weights is None else (output, weights)
-
-
-class MultiHeadAttention(Module):
-    """Multi-head attention (Vaswani et al. 2017, section 3.2.2), also with grouped key/value heads.
-
-    ``output = concat(head_1 .. head_N) W_out``, ``head_n = attention(query W_q, key W_k, value
-    W_v)`` in the columns of head n; query head n reads key/value head n // (N / K).
-
-    Args:
-        d_model: Width D of inputs and output.
-        num_heads: Number N of query heads.
-        num_kv_heads: Number K of key/value heads, a divisor of N; None means N.
-        head_dim: Width H of one head; None means D / N.
-        qkv_bias: Whether the three input projections have a bias.
-        out_bias: Whether the output projection has a bias.
-        attention_dropout: Rate on the weights in training.
-        score: How scores are made.
-        rngs: Where the parameters are drawn from.
-
-    Raises:
-        ValueError: If a size is below 1 or does not divide another, or the rate is outside [0, 1).
-    """
-
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        *,
-        num_kv_heads: int | None = None,
-        head_dim: int | None = None,
-        qkv_bias: bool = True,
-        out_bias: bool = True,
-        attention_dropout: float = 0.0,
-        score: ScoreConfig = ScoreConfig(),
-        rngs: nnx.Rngs,
-    ):
-        super().__init__()
-        self.config = AttentionConfig(
-            d_model=d_model,
-            num_heads=num_heads,
-            num_kv_heads=num_kv_heads,
-            head_dim=head_dim,
-            qkv_bias=qkv_bias,
-            out_bias=out_bias,
-            attention_dropout=attention_dropout,
-            score=score,
-        )
-        N, K, H = self.config.sizes
-        self.q_proj = linear(d_model, N * H, bias=qkv_bias, rngs=rngs)
-        self.k_proj = linear(d_model, K * H, bias=qkv_bias, rngs=rngs)
-        self.v_proj = linear(d_model, K * H, bias=qkv_bias, rngs=rngs)
-        self.out_proj = linear(N * H, d_model, bias=out_bias, rngs=rngs)
-
-    def __call__(
-        self,
-        query: Array,
-        key: Array,
-        value: Array,
-        mask: Array | None = None,
-        *,
-        key_mask: Array | None = None,
-        bias: Array | None = None,
-        offset: int | Array = 0,
-        segment_ids: Array | tuple[Array, Array] | None = None,
-        need_weights: bool = True,
-        rng_key: Array | None = None,
-    ) -> tuple[Array, Array | None]:
-        """Project, attend in each head, project back.
-
-        Args:
-            query: (..., T, D).
-            key: (..., S, D).
-            value: (..., S, D).
-            mask: Boolean or integer, true or not 0 where a query may attend: (T, S), (..., T, S)
-                for all heads, or (..., N, T, S), size 1 broadcasting.
-            key_mask: Boolean or integer (..., S), the keys that may be attended to.
-            bias: Floating, the shapes of ``mask``: added to the scores; -inf hides.
-            offset: Position of the first query among the keys, an int or one per sample.
-            segment_ids: Integer (..., T), or a pair (..., T), (..., S): a query sees the keys of
-                its own segment.
-            need_weights: Whether to return the weights.
-            rng_key: Key of the dropout's draw. In training, an attention dropout above 0 without
-                it is a ValueError.
-
-        Returns:
-            Output (..., T, D) and weights (..., N, T, S), after the softmax, before dropout, or
-            None; both in the dtype of the query.
-
-        Raises:
-            ValueError: If a shape does not fit.
-            TypeError: If a dtype does not fit.
-        """
-        for x in (query, key, value):
-            check_sequence(x.shape, self.config.d_model)
-        N, K, _ = self.config.sizes
-        query = _split_heads(self.q_proj(query), N)
-        key = _split_heads(self.k_proj(key), K)
-        value = _split_heads(self.v_proj(value), K)
-        if query.ndim == 3 and K < N:  # the function groups heads only beside a batch axis
-            key, value = _repeat_heads(key, N // K), _repeat_heads(value, N // K)
-        score = self.config.score
-        attended, weights = functional.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            mask=mask,
-            key_mask=key_mask,
-            bias=bias,
-            is_causal=score.is_causal,
-            offset=offset,
-            window=score.window,
-            segment_ids=segment_ids,
-            scale=score.scale,
-            softcap=score.softcap,
-            dropout=self.config.attention_dropout if self.training else 0.0,
-            need_weights=need_weights,
-            rng_key=rng_key,
-        )
-        return self.out_proj(_merge_heads(attended)), weights
-
-
-def _split_heads(x: Array, heads: int) -> Array:
-    """Return (..., T, heads * H) as (..., heads, T, H)."""
-    *leading, T, width = x.shape
-    return x.reshape(*leading, T, heads, width // heads).swapaxes(-3, -2)
-
-
-def _repeat_heads(x: Array, times: int) -> Array:
-    return jnp.repeat(x, times, -3)
-
-
-def _merge_heads(x: Array) -> Array:
-    """Return (..., heads, T, H) as (..., T, heads * H)."""
-    *leading, heads, T, H = x.shape
-    return x.swapaxes(-3, -2).reshape(*leading, T, heads * H)

@@ -19,7 +19,7 @@ from diptych.spec import (
 )
 
 from ._keys import split
-from .encoder import Encoder, StackOutput
+from .encoder import Encoder
 from .head import (
     MaskedLMHead,
     NextSentenceHead,
@@ -28,6 +28,7 @@ from .head import (
     TokenClassificationHead,
 )
 from .module import Module
+from .stack import StackOutput
 
 
 class HeadsOutput(NamedTuple):

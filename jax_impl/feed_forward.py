@@ -1,9 +1,9 @@
-"""The position-wise feed-forward network."""
+"""The position-wise feed-forward networks."""
 
 from flax import nnx
 from jax import Array
 
-from diptych.spec import FeedForwardConfig
+from diptych.spec import FeedForwardConfig, GatedFeedForwardConfig
 from diptych.spec.checks import check_width
 
 from . import functional
@@ -19,18 +19,29 @@ class FeedForward(Module):
     Args:
         d_model: Width D of the input and the output.
         d_ff: Hidden width.
-        activation: "relu", "gelu" (exact), "gelu_tanh", "silu" or "tanh".
+        activation: "relu", "gelu" (exact), "gelu_tanh", "quick_gelu", "silu" or "tanh".
+        bias: Whether the linear maps have a bias.
         rngs: Where the parameters are drawn from.
 
     Raises:
         ValueError: If a size is below 1 or the activation is unknown.
     """
 
-    def __init__(self, d_model: int, d_ff: int = 2048, *, activation: str = "relu", rngs: nnx.Rngs):
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int = 2048,
+        *,
+        activation: str = "relu",
+        bias: bool = True,
+        rngs: nnx.Rngs,
+    ):
         super().__init__()
-        self.config = FeedForwardConfig(d_model=d_model, d_ff=d_ff, activation=activation)
-        self.up_proj = linear(d_model, d_ff, rngs=rngs)
-        self.down_proj = linear(d_ff, d_model, rngs=rngs)
+        self.config = FeedForwardConfig(
+            d_model=d_model, d_ff=d_ff, activation=activation, bias=bias
+        )
+        self.up_proj = linear(d_model, d_ff, bias=bias, rngs=rngs)
+        self.down_proj = linear(d_ff, d_model, bias=bias, rngs=rngs)
 
     def __call__(self, x: Array) -> Array:
         """Apply the network to every position.
@@ -46,3 +57,53 @@ class FeedForward(Module):
         """
         check_width(x.shape, self.config.d_model)
         return self.down_proj(functional.activate(self.up_proj(x), self.config.activation))
+
+
+class GatedFeedForward(Module):
+    """A feed-forward network with gated hidden units: ``down(activation(gate(x)) * up(x))``.
+
+    Shazeer 2020; with "silu" it is SwiGLU, with a GELU it is GeGLU.
+
+    Args:
+        d_model: Width D of the input and the output.
+        d_ff: Hidden width.
+        activation: Of the gate: that of ``FeedForward``, or "clamped_swiglu" (gpt-oss).
+        bias: Whether the linear maps have a bias.
+        rngs: Where the parameters are drawn from.
+
+    Raises:
+        ValueError: If a size is below 1 or the activation is unknown.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int = 2048,
+        *,
+        activation: str = "silu",
+        bias: bool = False,
+        rngs: nnx.Rngs,
+    ):
+        super().__init__()
+        self.config = GatedFeedForwardConfig(
+            d_model=d_model, d_ff=d_ff, activation=activation, bias=bias
+        )
+        self.gate_proj = linear(d_model, d_ff, bias=bias, rngs=rngs)
+        self.up_proj = linear(d_model, d_ff, bias=bias, rngs=rngs)
+        self.down_proj = linear(d_ff, d_model, bias=bias, rngs=rngs)
+
+    def __call__(self, x: Array) -> Array:
+        """Apply the network to every position.
+
+        Args:
+            x: Input (..., D).
+
+        Returns:
+            Output (..., D), in the dtype of ``x``.
+
+        Raises:
+            ValueError: If the last axis is not D.
+        """
+        check_width(x.shape, self.config.d_model)
+        gate, up = self.gate_proj(x), self.up_proj(x)
+        return self.down_proj(functional.activate_gated(gate, up, self.config.activation))

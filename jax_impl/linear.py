@@ -5,10 +5,8 @@ from typing import Any
 import jax
 from flax import nnx
 from jax import Array, lax
-from jax import numpy as jnp
 
-from diptych.spec.checks import check_one_dtype
-
+from .functional._dtype import one_dtype
 from .functional._precision import matmul_precision
 
 
@@ -39,7 +37,7 @@ def linear(in_features: int, out_features: int, *, bias: bool = True, rngs: nnx.
         kernel_init=uniform,
         bias_init=uniform,
         dot_general=_dot_general,
-        promote_dtype=_one_dtype,
+        promote_dtype=one_dtype,
         rngs=rngs,
     )
 
@@ -49,8 +47,3 @@ def _dot_general(
 ) -> Array:
     precision = matmul_precision() if precision is None else precision
     return lax.dot_general(lhs, rhs, dimension_numbers, precision, **options)
-
-
-def _one_dtype(arrays: Any, /, *, dtype: Any = None, inexact: bool = True) -> Any:
-    check_one_dtype(*(array.dtype.name for array in arrays if array is not None))
-    return tuple(None if array is None else jnp.asarray(array) for array in arrays)

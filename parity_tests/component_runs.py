@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import torch
 from flax import nnx
 
 import jax_impl
@@ -32,14 +33,21 @@ def jax_module(config: Config, tensors: Arrays) -> Any:
     return module
 
 
-def run_component_torch(case: ComponentCase, tensors: Arrays, cotangents: Arrays) -> Run:
+def run_component_torch(
+    case: ComponentCase, tensors: Arrays, cotangents: Arrays, *, compiled: bool = False
+) -> Run:
     """Run a component of torch_impl; gradients are those of floating arguments and parameters."""
     module = torch_module(case.config, tensors)
 
+    def apply(params: dict[str, Any], arguments: list, options: dict[str, Any]) -> Any:
+        return torch_impl.functional_call(module, params, *arguments, **options)
+
+    if compiled:
+        torch.compiler.reset()
+        apply = torch.compile(apply, backend="aot_eager", fullgraph=True)
+
     def call(inputs: dict[str, Any]) -> dict[str, Any]:
-        arguments, params = _split(case, inputs, to_torch)
-        options = to_torch(case.options)
-        return outputs_of(torch_impl.functional_call(module, params, *arguments, **options))
+        return outputs_of(apply(*_split(case, inputs, to_torch)))
 
     return run_torch(call, floating(case.arguments) | tensors, cotangents)
 
@@ -56,8 +64,7 @@ def run_component_jax(
     module = jax_module(case.config, tensors)
 
     def call(inputs: dict[str, Any]) -> dict[str, Any]:
-        arguments, params = _split(case, inputs, to_jax)
-        options = to_jax(case.options)
+        params, arguments, options = _split(case, inputs, to_jax)
         return outputs_of(jax_impl.functional_call(module, params, *arguments, **options))
 
     own = to_flax(case.config, tensors)
@@ -88,11 +95,12 @@ def outputs_of(output: Any) -> dict[str, Any]:
     return {suffix or "output": array for suffix, array in named_arrays(output)}
 
 
-def _split(case: ComponentCase, inputs: dict[str, Any], to_panel: Any) -> tuple[list, dict]:
-    """Separate a call's positional arguments, ids included, from its parameters."""
+def _split(case: ComponentCase, inputs: dict[str, Any], to_panel: Any) -> tuple[dict, list, dict]:
+    """Separate parameters, positional arguments (ids included) and keyword arguments of a call."""
     params = {name: array for name, array in inputs.items() if name not in case.arguments}
-    arguments = [
-        inputs[name] if name in inputs else to_panel(array)
+    arguments = {
+        name: inputs[name] if name in inputs else to_panel(array)
         for name, array in case.arguments.items()
-    ]
-    return arguments, params
+    }
+    options = {name: arguments.pop(name) for name in case.keywords if name in arguments}
+    return params, list(arguments.values()), to_panel(case.options) | options

@@ -14,27 +14,39 @@ import jax_impl
 import torch_impl
 from diptych.spec import (
     AttentionConfig,
+    AttentionPoolingConfig,
+    AudioEncoderConfig,
     Config,
     EmbeddingConfig,
     EncoderConfig,
     EncoderWithHeadsConfig,
     FeedForwardConfig,
+    GatedFeedForwardConfig,
     HeadAttentionConfig,
+    LatentAttentionConfig,
     LayerNormConfig,
+    LogitsHeadConfig,
     MaskedLMHeadConfig,
+    MixtureOfExpertsConfig,
     NextSentenceHeadConfig,
+    PatchEmbeddingConfig,
     PositionalEncodingConfig,
     QuestionAnsweringHeadConfig,
+    RelativePositionBiasConfig,
+    RMSNormConfig,
     ScaledDotProductAttentionConfig,
     SequenceClassificationHeadConfig,
     TextEmbeddingConfig,
     TokenClassificationHeadConfig,
+    TransformerDecoderLayerConfig,
     TransformerEncoderLayerConfig,
+    VisionEncoderConfig,
 )
 from parity_tests.component_cases import random_tensors
 from parity_tests.component_runs import to_flax
 from parity_tests.harness import from_torch, to_jax, to_torch
 from parity_tests.sizes import MAX_LEN, NUM_LABELS, VOCAB, B, D, F, H, N
+from parity_tests.stack_cases import DECODERS, ENCODER_DECODER, block
 
 PANELS = {"torch": torch_impl, "jax": jax_impl}
 LAYER = TransformerEncoderLayerConfig(d_model=D, num_heads=N, d_ff=F)
@@ -47,6 +59,11 @@ HEADS: dict[str, Any] = {
     "token_classification": TokenClassificationHeadConfig(d_model=D, num_labels=NUM_LABELS),
     "question_answering": QuestionAnsweringHeadConfig(d_model=D),
 }
+PATCHES = PatchEmbeddingConfig(image_size=(8, 12), patch_size=4, d_model=D)
+POOLING = AttentionPoolingConfig(
+    attention=AttentionConfig(d_model=D, num_heads=N),
+    feed_forward=FeedForwardConfig(d_model=D, d_ff=F),
+)
 T = 7
 
 
@@ -64,26 +81,63 @@ def random_input(*shape: int, seed: int = 0) -> np.ndarray:
 
 IDS = np.random.default_rng(1).integers(0, VOCAB, (B, T))
 X = random_input(B, T, D)
+IMAGES = random_input(B, 3, 8, 12)
 ATTENDED = tuple(random_input(B, T, H, seed=seed) for seed in (1, 2, 3))
 EXAMPLES: dict[str, Example] = {
     example.config.component: example
     for example in (
         Example(AttentionConfig(d_model=D, num_heads=N), (X, X, X)),
+        Example(POOLING, (X,)),
+        Example(
+            AudioEncoderConfig(num_mel_bins=5, layer=LAYER, num_layers=2, max_seq_len=MAX_LEN),
+            (random_input(B, 5, 2 * T),),
+        ),
+        Example(DECODERS["local and global"], (IDS % 19,)),
         Example(EmbeddingConfig(num_embeddings=VOCAB, d_model=D), (IDS,)),
         Example(ENCODER, (IDS,)),
+        Example(ENCODER_DECODER, (IDS % 19, IDS[:, :5] % 19)),
         Example(EncoderWithHeadsConfig(encoder=ENCODER, **HEADS), (IDS,)),
         Example(FeedForwardConfig(d_model=D, d_ff=F), (X,)),
+        Example(GatedFeedForwardConfig(d_model=D, d_ff=F), (X,)),
+        Example(
+            MixtureOfExpertsConfig(d_model=D, d_ff=F, num_experts=6, top_k=2, shared_d_ff=3), (X,)
+        ),
+        Example(RMSNormConfig(d_model=D), (X,)),
         Example(HeadAttentionConfig(emb_size=D, head_size=H, max_seq_len=MAX_LEN), (X,)),
+        Example(
+            LatentAttentionConfig(
+                d_model=D, num_heads=N, q_rank=8, kv_rank=9, nope_dim=4, rope_dim=6, v_dim=H
+            ),
+            (X,),
+        ),
         Example(LayerNormConfig(d_model=D), (X,)),
+        Example(LogitsHeadConfig(d_model=D, vocab_size=VOCAB, tied=False, softcap=3.0), (X,)),
         Example(HEADS["masked_lm"], (X, EmbeddingConfig(num_embeddings=VOCAB, d_model=D))),
         Example(HEADS["next_sentence"], (X[:, 0],)),
+        Example(PATCHES, (IMAGES,)),
         Example(PositionalEncodingConfig(d_model=D, max_seq_len=MAX_LEN), (X,)),
         Example(HEADS["question_answering"], (X,)),
+        Example(
+            RelativePositionBiasConfig(num_heads=N, num_buckets=8, max_distance=10),
+            (np.stack([np.arange(T), 3 * np.arange(T)]), np.stack([np.arange(T)] * 2)),
+        ),
         Example(ScaledDotProductAttentionConfig(d_k=H), ATTENDED),
         Example(HEADS["sequence_classification"], (X[:, 0],)),
         Example(TEXT, (IDS,)),
         Example(HEADS["token_classification"], (X,)),
+        Example(block(), (random_input(B, T, 12),)),
+        Example(TransformerDecoderLayerConfig(d_model=D, num_heads=N, d_ff=F), (X, X[:, :5])),
         Example(LAYER, (X,)),
+        Example(
+            VisionEncoderConfig(
+                embedding=PATCHES,
+                layer=LAYER,
+                num_layers=2,
+                pooling="attention",
+                attention_pooling=POOLING,
+            ),
+            (IMAGES,),
+        ),
     )
 }
 

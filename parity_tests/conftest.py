@@ -10,6 +10,28 @@ from parity_tests.harness import Tally
 
 TALLY = pytest.StashKey[Tally]()
 
+# Eager JAX compiles every operation of every new shape; what a compiled run also proves, or torch
+# shows alike, is run by hand: make slow.
+STACKS = ("Block", "Latent", "Decoder", "Encoder", "TransformerLayer", "MixtureOfExperts")
+LONG_TAIL = {
+    "test_component_without_jit": STACKS,
+    "test_every_field_changes_something": STACKS,
+    "test_later_tokens_do_not_matter": ("jax_impl",),
+    "test_other_samples_do_not_matter": ("jax_impl",),
+    "test_under_jit": ("Decoder",),
+}
+"""By the name of a test: its cases whose ids hold one of the words are slow."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the long tail."""
+    for item in items:
+        name, _, case = item.name.partition("[")
+        words = LONG_TAIL.get(name, ())
+        if "torch-" not in case and not case.endswith("-torch]") and any(w in case for w in words):
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture(scope="session")
 def tally(pytestconfig: pytest.Config) -> Iterator[Tally]:

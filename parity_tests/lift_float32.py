@@ -1,5 +1,7 @@
 """Running a model of ``transformers`` in float64 all the way, its float32 casts included."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -18,6 +20,17 @@ class LiftFloat32(TorchFunctionMode):
             function = torch.Tensor.double
         lifted = {name: _lift(value) for name, value in (kwargs or {}).items()}
         return function(*map(_lift, args), **lifted)
+
+
+@contextmanager
+def float64_throughout() -> Iterator[None]:
+    """Lift float32 asked for by name, and make float64 of what integers divide to."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        with LiftFloat32():
+            yield
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 def _lift(value: Any) -> Any:

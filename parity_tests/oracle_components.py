@@ -12,21 +12,32 @@ from typing import Any
 import numpy as np
 
 from diptych.spec import Config
-from parity_tests.oracle import Array, attention
-
-Tensors = dict[str, Array]
-
-_erf = np.vectorize(math.erf, otypes=[np.float64])
-
-ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "relu": lambda x: np.maximum(x, 0.0),
-    "gelu": lambda x: 0.5 * x * (1.0 + _erf(x / math.sqrt(2.0))),
-    "gelu_tanh": lambda x: (
-        0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
-    ),
-    "silu": lambda x: x / (1.0 + np.exp(-x)),
-    "tanh": np.tanh,
-}
+from parity_tests.oracle import attention
+from parity_tests.oracle_attention_modules import block, latent_attention, multi_head_attention
+from parity_tests.oracle_encoders import (
+    attention_pooling,
+    audio_encoder,
+    patch_embedding,
+    vision_encoder,
+)
+from parity_tests.oracle_parts import (
+    Tensors,
+    feed_forward,
+    gated_feed_forward,
+    layer_norm,
+    linear,
+    mixture_of_experts,
+    rms_norm,
+)
+from parity_tests.oracle_positions import position_bias
+from parity_tests.oracle_stacks import (
+    decoder,
+    encoder,
+    encoder_decoder,
+    encoder_with_heads,
+    logits_head,
+    text_embedding,
+)
 
 
 def component(config: Config, tensors: Tensors, *args: Any, **options: Any) -> Any:
@@ -41,20 +52,9 @@ def component(config: Config, tensors: Tensors, *args: Any, **options: Any) -> A
     return _COMPONENTS[config.component](config, tensors, *args, **options)
 
 
-def linear(tensors: Tensors, name: str, x: Array) -> Array:
-    """``x W^T + b``, b where there is one."""
-    return x @ tensors[f"{name}.weight"].T + tensors.get(f"{name}.bias", 0.0)
-
-
-def layer_norm(config: Any, tensors: Tensors, x: Array) -> Array:
-    """``(x - mean) / sqrt(variance + eps) * weight + bias`` over the last axis (Ba et al. 2016)."""
-    centred = x - x.mean(axis=-1, keepdims=True)
-    variance = (centred**2).mean(axis=-1, keepdims=True)
-    return centred / np.sqrt(variance + config.eps) * tensors["weight"] + tensors["bias"]
-
-
 def _bare_attention(config, tensors, query, key, value, mask=None, **options):
-    score = {field.name: getattr(config.score, field.name) for field in fields(config.score)}
+    names = [field.name for field in fields(config.score) if field.name != "sinks"]
+    score = {name: getattr(config.score, name) for name in names}
     result = attention(query, key, value, mask=mask, **score, **options)
     return result.output, result.weights
 
@@ -63,21 +63,6 @@ def _head_attention(config, tensors, x, *, need_weights=False):
     query, key, value = (linear(tensors, name, x) for name in ("q_proj", "k_proj", "v_proj"))
     result = attention(query, key, value, is_causal=True)
     return (result.output, result.weights) if need_weights else result.output
-
-
-def _multi_head_attention(config, tensors, query, key, value, mask=None, **options):
-    N, K, H = config.sizes
-
-    def heads(name: str, x: Array, count: int) -> Array:
-        columns = linear(tensors, name, x)
-        return np.stack([columns[..., i * H : (i + 1) * H] for i in range(count)], axis=-3)
-
-    query, key = heads("q_proj", query, N), heads("k_proj", key, K)
-    output, weights = _bare_attention(
-        config, {}, query, key, heads("v_proj", value, K), mask, **options
-    )
-    joined = np.concatenate([output[..., i, :, :] for i in range(N)], axis=-1)
-    return linear(tensors, "out_proj", joined), weights
 
 
 def _positional_encoding(config, tensors, x, *, offset=0):
@@ -90,102 +75,51 @@ def _positional_encoding(config, tensors, x, *, offset=0):
     return x + np.array([[at(position, column) for column in columns] for position in rows])
 
 
-def _feed_forward(config, tensors, x):
-    hidden = ACTIVATIONS[config.activation](linear(tensors, "up_proj", x))
-    return linear(tensors, "down_proj", hidden)
+def _relative_position_bias(config, tensors, query_positions, key_positions):
+    weight = tensors["bias_embed.weight"]
+    return position_bias(config, weight, config.num_heads, query_positions, key_positions)
 
 
 def _embedding(config, tensors, ids):
     return tensors["weight"][ids]
 
 
-def _text_embedding(config, tensors, ids, *, token_type_ids=None, position_ids=None):
-    positions = np.arange(ids.shape[-1]) if position_ids is None else position_ids
-    x = tensors["token_embed.weight"][ids] + tensors["position_embed.weight"][positions]
-    if config.num_token_types:
-        types = np.zeros_like(ids) if token_type_ids is None else token_type_ids
-        x = x + tensors["token_type_embed.weight"][types]
-    return layer_norm(config, _under("embed_norm", tensors), x)
-
-
 def _encoder_layer(config, tensors, x, mask=None, *, need_weights=False, **options):
-    def norm(name: str, x: Array) -> Array:
-        return layer_norm(config, _under(name, tensors), x)
-
-    def attend(x: Array) -> Any:
-        inner = _under("attention", tensors)
-        return _multi_head_attention(config.attention, inner, x, x, x, mask, **options)
-
-    def feed_forward(x: Array) -> Array:
-        return _feed_forward(config.feed_forward, _under("feed_forward", tensors), x)
-
-    if config.norm_placement == "pre":
-        attended, weights = attend(norm("attention_norm", x))
-        x = x + attended
-        x = x + feed_forward(norm("feed_forward_norm", x))
-    else:
-        attended, weights = attend(x)
-        x = norm("attention_norm", x + attended)
-        x = norm("feed_forward_norm", x + feed_forward(x))
-    return (x, weights) if need_weights else x
+    found = block(config, tensors, x, mask, need_weights=True, **options)
+    pair = found["output"], found["attention_weights"]
+    return pair if need_weights else pair[0]
 
 
-def _encoder(config, tensors, inputs, *, need_weights=False, need_hidden_states=False, **options):
-    masks = {name: options.pop(name) for name in ("mask", "key_mask") if name in options}
-    x = inputs
-    if config.embedding is not None:
-        x = _text_embedding(config.embedding, _under("embedding", tensors), inputs, **options)
-    hidden_states, all_weights = [x], []
-    for i in range(config.num_layers):
-        layer = _under(f"layers.{i}", tensors)
-        x, weights = _encoder_layer(config.layer, layer, x, need_weights=True, **masks)
-        hidden_states.append(x)
-        all_weights.append(weights)
-    pooled = np.tanh(linear(tensors, "pooler_proj", x[..., 0, :])) if config.pooler else None
-    return {
-        "output": x,
-        "pooled": pooled,
-        "hidden_states": tuple(hidden_states) if need_hidden_states else None,
-        "attention_weights": tuple(all_weights) if need_weights else None,
-    }
-
-
-def _encoder_with_heads(config, tensors, inputs, **options):
-    encoded = _encoder(config.encoder, _under("encoder", tensors), inputs, **options)
-    x, pooled, found = encoded["output"], encoded["pooled"], {"encoded": encoded}
-    for name, head in config.heads.items():
-        own = _under(name, tensors)
-        match name:
-            case "masked_lm":
-                hidden = ACTIVATIONS[head.activation](linear(own, "transform_proj", x))
-                hidden = layer_norm(head, _under("transform_norm", own), hidden)
-                table = tensors["encoder.embedding.token_embed.weight"]
-                found[name] = hidden @ table.T + own["vocab_bias_param"]
-            case "next_sentence" | "sequence_classification":
-                found[name] = linear(own, "classifier_proj", pooled)
-            case "token_classification":
-                found[name] = linear(own, "classifier_proj", x)
-            case "question_answering":
-                logits = linear(own, "span_proj", x)
-                found[name] = (logits[..., 0], logits[..., 1])
-    return found
-
-
-def _under(prefix: str, tensors: Tensors) -> Tensors:
-    start = f"{prefix}."
-    return {name[len(start) :]: t for name, t in tensors.items() if name.startswith(start)}
+def _decoder_layer(config, tensors, x, memory, mask=None, *, need_weights=False, **options):
+    found = block(config, tensors, x, mask, memory=memory, need_weights=True, **options)
+    names = ("output", "attention_weights", "cross_attention_weights")
+    return tuple(found[name] for name in names) if need_weights else found["output"]
 
 
 _COMPONENTS: dict[str, Callable[..., Any]] = {
+    "AttentionPooling": attention_pooling,
+    "AudioEncoder": audio_encoder,
+    "Block": block,
+    "Decoder": decoder,
     "Embedding": _embedding,
-    "Encoder": _encoder,
-    "EncoderWithHeads": _encoder_with_heads,
-    "FeedForward": _feed_forward,
+    "Encoder": encoder,
+    "EncoderDecoder": encoder_decoder,
+    "EncoderWithHeads": encoder_with_heads,
+    "FeedForward": feed_forward,
+    "GatedFeedForward": gated_feed_forward,
     "HeadAttention": _head_attention,
+    "LatentAttention": latent_attention,
     "LayerNorm": layer_norm,
-    "MultiHeadAttention": _multi_head_attention,
+    "LogitsHead": logits_head,
+    "MixtureOfExperts": mixture_of_experts,
+    "MultiHeadAttention": multi_head_attention,
+    "PatchEmbedding": patch_embedding,
     "PositionalEncoding": _positional_encoding,
+    "RMSNorm": rms_norm,
+    "RelativePositionBias": _relative_position_bias,
     "ScaledDotProductAttention": _bare_attention,
-    "TextEmbedding": _text_embedding,
+    "TextEmbedding": text_embedding,
+    "TransformerDecoderLayer": _decoder_layer,
     "TransformerEncoderLayer": _encoder_layer,
+    "VisionEncoder": vision_encoder,
 }

@@ -105,7 +105,8 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 def to_numpy(value: Any) -> Any:
     """Turn the arrays of either framework in a value, or in its tuples, into numpy arrays."""
     if isinstance(value, tuple):
-        return tuple(map(to_numpy, value))
+        parts = tuple(map(to_numpy, value))
+        return type(value)(*parts) if hasattr(value, "_fields") else parts
     if isinstance(value, torch.Tensor):
         return from_torch(value)
     return np.asarray(value) if isinstance(value, jax.Array) else value

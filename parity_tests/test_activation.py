@@ -5,7 +5,7 @@ import pytest
 
 from diptych.spec import FeedForwardConfig
 from diptych.spec.feed_forward import ACTIVATIONS
-from parity_tests import oracle_components
+from parity_tests import oracle_parts
 from parity_tests.components import PANELS
 from parity_tests.harness import DTYPES, from_torch, to_jax, to_torch
 
@@ -31,6 +31,8 @@ def activate(panel: str, x: np.ndarray, activation: str) -> np.ndarray:
         ("silu", 1.0, 0.731059),
         ("silu", -1.0, -0.268941),
         ("tanh", 1.0, 0.761594),
+        ("quick_gelu", 1.0, 0.845796),
+        ("quick_gelu", -1.0, -0.154204),
     ],
 )
 def test_known_values(panel: str, activation: str, x: float, value: float) -> None:
@@ -43,7 +45,7 @@ def test_known_values(panel: str, activation: str, x: float, value: float) -> No
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_against_the_formula(panel: str, activation: str) -> None:
     x = np.linspace(-9, 9, 1001, dtype=np.float32)
-    right = oracle_components.ACTIVATIONS[activation](x.astype(np.float64))
+    right = oracle_parts.ACTIVATIONS[activation](x.astype(np.float64))
     np.testing.assert_allclose(activate(panel, x, activation), right, rtol=1e-5, atol=1e-6)
 
 
@@ -66,6 +68,31 @@ def test_each_name_is_a_function_of_its_own(panel: str, activation: str) -> None
     assert by_name.tolist() == getattr(functional, activation)(x).tolist()
 
 
-def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"activation='gelu_new' must be one of 'relu', 'gelu'"):
-        FeedForwardConfig(d_model=3, activation="gelu_new")
+@pytest.mark.parametrize("panel", PANELS)
+@pytest.mark.parametrize(
+    ("gate", "up", "activation", "value"),
+    [
+        (-2.0, 3.0, "relu", 0.0),
+        (2.0, -3.0, "relu", -6.0),
+        (1.0, 3.0, "silu", 2.193176),
+        (1.0, 3.0, "clamped_swiglu", 3.383182),
+        (9.0, 9.0, "clamped_swiglu", 55.999625),
+        (9.0, -9.0, "clamped_swiglu", -41.999719),
+        (-9.0, 0.0, "clamped_swiglu", -2.0e-6),
+    ],
+)
+def test_known_gated_values(
+    panel: str, gate: float, up: float, activation: str, value: float
+) -> None:
+    """gpt-oss clamps the gate from above only, and shifts the other by 1."""
+    functional = PANELS[panel].functional
+    convert = to_torch if panel == "torch" else to_jax
+    arrays = [convert(np.array([x], np.float32)) for x in (gate, up)]
+    result = functional.activate_gated(*arrays, activation)
+    np.testing.assert_allclose(np.asarray(result), [value], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("activation", ["gelu_new", "clamped_swiglu"])
+def test_an_unknown_name_is_refused(activation: str) -> None:
+    with pytest.raises(ValueError, match=rf"activation='{activation}' must be one of 'relu', 'g"):
+        FeedForwardConfig(d_model=3, activation=activation)

@@ -117,7 +117,7 @@ def by_formula(ids: np.ndarray, types: np.ndarray, positions: np.ndarray) -> np.
     x = weights["token_embed.weight"][ids] + weights["position_embed.weight"][positions]
     x = x + weights["token_type_embed.weight"][types]
     centred = x - x.mean(-1, keepdims=True)
-    x = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + TEXT.eps)
+    x = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
     return x * weights["embed_norm.weight"] + weights["embed_norm.bias"]
 
 

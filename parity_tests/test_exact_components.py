@@ -6,7 +6,7 @@ import jax_impl
 import torch_impl
 from diptych.parity.compare import compare_bits
 from parity_tests import oracle_components
-from parity_tests.component_cases import CASES, random_tensors
+from parity_tests.component_cases import CASES, ComponentCase, random_tensors
 from parity_tests.component_runs import (
     jax_module,
     outputs_of,
@@ -18,15 +18,15 @@ from parity_tests.component_runs import (
 from parity_tests.harness import Run, cotangents_of, judge_exact
 
 
-def judge(tally, name: str, *, jit: bool = True) -> None:
-    case = CASES[name]
+def judge(tally, name: str, case: ComponentCase, *, compiled: bool = True) -> None:
+    """Judge outputs and gradients of both panels, by each other, and outputs by the oracle."""
     tensors = random_tensors(case.config)
     truth = outputs_of(
-        oracle_components.component(case.config, tensors, *case.arguments.values(), **case.options)
+        oracle_components.component(case.config, tensors, *case.positional, **case.named)
     )
     cotangents = cotangents_of(truth)
-    in_torch = run_component_torch(case, tensors, cotangents)
-    in_jax = run_component_jax(case, tensors, cotangents, jit=jit)
+    in_torch = run_component_torch(case, tensors, cotangents, compiled=compiled)
+    in_jax = run_component_jax(case, tensors, cotangents, jit=compiled)
     judge_exact(tally, name, in_torch, in_jax)
     for run in (in_torch, in_jax):
         judge_exact(
@@ -36,12 +36,12 @@ def judge(tally, name: str, *, jit: bool = True) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_component(tally, name):
-    judge(tally, name)
+    judge(tally, name, CASES[name])
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_component_without_jit(tally, name):
-    judge(tally, name, jit=False)
+    judge(tally, name, CASES[name], compiled=False)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -24,7 +24,8 @@ from parity_tests.components import (
     run,
 )
 from parity_tests.harness import to_jax, to_torch
-from parity_tests.oracle_components import ACTIVATIONS, component
+from parity_tests.oracle_components import component
+from parity_tests.oracle_parts import ACTIVATIONS
 from parity_tests.sizes import NUM_LABELS, VOCAB, D
 
 FULL = EXAMPLES["EncoderWithHeads"].config

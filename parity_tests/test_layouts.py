@@ -3,52 +3,20 @@
 import numpy as np
 import pytest
 
-from diptych.convert.layouts import layout_rules
+from diptych.convert.layouts import TORCH_TO_FLAX, layout_rules
 from diptych.convert.models import layout_shapes
 from diptych.convert.rules import convert_tensors, inverse
 from diptych.spec import (
     COMPONENTS,
-    AttentionConfig,
     CheckpointError,
-    EmbeddingConfig,
-    EncoderConfig,
-    EncoderWithHeadsConfig,
-    FeedForwardConfig,
-    HeadAttentionConfig,
-    LayerNormConfig,
-    MaskedLMHeadConfig,
-    NextSentenceHeadConfig,
-    PositionalEncodingConfig,
-    QuestionAnsweringHeadConfig,
-    ScaledDotProductAttentionConfig,
-    SequenceClassificationHeadConfig,
     TextEmbeddingConfig,
-    TokenClassificationHeadConfig,
     TransformerEncoderLayerConfig,
 )
+from parity_tests.components import EXAMPLES
 
 LAYER = TransformerEncoderLayerConfig(d_model=6, num_heads=3, d_ff=7)
+CONFIGS = [example.config for example in EXAMPLES.values()]
 EMBEDDING = TextEmbeddingConfig(vocab_size=11, d_model=6, max_seq_len=5)
-ENCODER = EncoderConfig(layer=LAYER, num_layers=2, embedding=EMBEDDING, pooler=True)
-MASKED_LM = MaskedLMHeadConfig(d_model=6, vocab_size=11)
-CONFIGS = [
-    ScaledDotProductAttentionConfig(d_k=4),
-    PositionalEncodingConfig(d_model=5),
-    HeadAttentionConfig(emb_size=6, head_size=3, max_seq_len=4),
-    AttentionConfig(d_model=6, num_heads=2, head_dim=5),
-    FeedForwardConfig(d_model=6, d_ff=7),
-    LayerNormConfig(d_model=6),
-    EmbeddingConfig(num_embeddings=11, d_model=6),
-    EMBEDDING,
-    LAYER,
-    ENCODER,
-    MASKED_LM,
-    NextSentenceHeadConfig(d_model=6),
-    SequenceClassificationHeadConfig(d_model=6, num_labels=4),
-    TokenClassificationHeadConfig(d_model=6, num_labels=4),
-    QuestionAnsweringHeadConfig(d_model=6),
-    EncoderWithHeadsConfig(encoder=ENCODER, masked_lm=MASKED_LM),
-]
 
 
 def values_of(config):
@@ -77,13 +45,18 @@ def test_each_kind_is_called_and_stored_as_flax_does(config):
     kinds = {
         ("proj", "weight"): ("kernel", True),
         ("conv", "weight"): ("kernel", True),
+        ("conv1d", "weight"): ("kernel", True),
         ("embed", "weight"): ("embedding", False),
     }
     expected = {}
     for name, leaf in config.leaves().items():
         path, dot, last = name.rpartition(".")
         new, swapped = kinds.get((leaf.kind, last), (last, False))
-        expected[f"{path}{dot}{new}"] = leaf.shape[::-1] if swapped else leaf.shape
+        out, *others = leaf.shape
+        if swapped:  # (O, I, height, width) -> (height, width, I, O)
+            expected[f"{path}{dot}{new}"] = (*others[1:], others[0], out)
+        else:
+            expected[f"{path}{dot}{new}"] = leaf.shape
     assert flax == expected
 
 
@@ -92,6 +65,19 @@ def test_square_kernels_are_transposed_too():
     given = values_of(LAYER)
     kernel = convert_tensors(given, rules)["attention.q_proj.kernel"]
     assert np.array_equal(kernel, given["attention.q_proj.weight"].T)
+
+
+def test_kernels_of_convolutions_keep_every_value_at_its_place():
+    random = np.random.default_rng(0)
+    image, audio = random.random((2, 3, 4, 5)), random.random((2, 3, 4))
+    given = {"a.patch_conv.weight": image, "first_conv1d.weight": audio}
+    flax = convert_tensors(given, TORCH_TO_FLAX)
+    assert flax.keys() == {"a.patch_conv.kernel", "first_conv1d.kernel"}
+    for out, channel, row, column in np.ndindex(image.shape):
+        moved = flax["a.patch_conv.kernel"][row, column, channel, out]
+        assert moved == image[out, channel, row, column]
+    for out, channel, step in np.ndindex(audio.shape):
+        assert flax["first_conv1d.kernel"][step, channel, out] == audio[out, channel, step]
 
 
 @pytest.mark.parametrize("name", ["layers.0.thing.weight", "q_proj.scale", "a_norm.scale", "proj"])

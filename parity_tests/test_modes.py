@@ -15,7 +15,14 @@ from flax import nnx
 
 import jax_impl
 import torch_impl
-from diptych.spec import Config, LayerNormConfig, SinusoidTable
+from diptych.spec import (
+    BucketTable,
+    Config,
+    LayerNormConfig,
+    RotaryTable,
+    SinusoidTable,
+    SlopeTable,
+)
 from parity_tests.components import (
     ENCODER,
     EXAMPLES,
@@ -147,7 +154,7 @@ def test_every_draw_of_a_call_has_a_key_of_its_own() -> None:
         module(*arrays("jax", (IDS,)), rng_key=jax.random.key(0))
     finally:
         jax_impl.functional.apply_dropout = real
-    assert len(keys) == len(set(keys)) == 1 + 2 * 2 + 2
+    assert len(keys) == len(set(keys)) == 1 + 2 * 2 + 1 + 2
 
 
 @pytest.mark.parametrize("panel", PANELS)
@@ -155,7 +162,8 @@ def test_every_draw_of_a_call_has_a_key_of_its_own() -> None:
 def test_modules_hold_nothing_else(panel: str, component: str) -> None:
     """Parameters, parts, the config, the mode, tables: no buffer, no random state, no array."""
     module = new(panel, EXAMPLES[component].config)
-    kinds = Config | SinusoidTable | nnx.Param | nnx.Module
+    tables = SinusoidTable | RotaryTable | SlopeTable | BucketTable
+    kinds = Config | tables | nnx.Param | nnx.Module | None
     for part in submodules(panel, module):
         own = {name: value for name, value in vars(part).items() if name not in FRAMEWORK[panel]}
         assert all(isinstance(value, kinds) for value in own.values()), own

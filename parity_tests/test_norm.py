@@ -86,6 +86,26 @@ def test_any_dtypes_give_the_inputs(panel: str, dtype: str, of_parameters: str) 
 
 
 @pytest.mark.parametrize("panel", PANELS)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("of_weight", ["float32", "bfloat16"])
+def test_without_a_bias_is_with_a_bias_of_zero(panel: str, dtype: str, of_weight: str) -> None:
+    functional = PANELS[panel].functional
+    convert = to_torch if panel == "torch" else to_jax
+    random = np.random.default_rng(0)
+    x = convert(random.normal(size=(3, 8)).astype(DTYPES[dtype]))
+    weight = random.normal(size=8).astype(DTYPES[of_weight])
+    zeros = convert(np.zeros_like(weight))
+    without = functional.layer_norm(x, convert(weight), None, eps=1e-5)
+    assert (without == functional.layer_norm(x, convert(weight), zeros, eps=1e-5)).all()
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_a_norm_without_a_bias_has_none(panel: str) -> None:
+    state = PANELS[panel].export_state(new(panel, LayerNormConfig(d_model=3, bias=False)))
+    assert {name: array.tolist() for name, array in state.items()} == {"weight": [1.0, 1.0, 1.0]}
+
+
+@pytest.mark.parametrize("panel", PANELS)
 @pytest.mark.parametrize("shape", [(3, 4), (4,), (2, 0, 4), (5, 1)])
 def test_any_leading_dimensions(panel: str, shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)

@@ -1,66 +1,205 @@
-"""One transformer layer.
+"""One transformer layer of any kind.
 
-T query positions   S key positions (here S = T)   D model width   N heads
+B batch   T positions   S positions of the memory   D model width   N heads
 """
 
-from torch import Tensor
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from diptych.spec import TransformerEncoderLayerConfig
+import torch
+from torch import Tensor, nn
+
+from diptych.spec import (
+    AttentionConfig,
+    BlockConfig,
+    FeedForwardConfig,
+    GatedFeedForwardConfig,
+    LatentAttentionConfig,
+    MixtureOfExpertsConfig,
+    NormConfig,
+)
+from diptych.spec.checks import check_given
 
 from . import functional
-from .attention import MultiHeadAttention
-from .feed_forward import FeedForward
+from .feed_forward import FeedForward, GatedFeedForward
+from .functional.cache import Cache, RollingCache
+from .latent_attention import LatentAttention
+from .mixture import MixtureOfExperts
 from .module import Module
-from .norm import LayerNorm
+from .multi_head_attention import KeyValue, MultiHeadAttention
+from .norm import norm as make_norm
 
 
-class TransformerEncoderLayer(Module):
-    """Self-attention and a feed-forward network, each a residual branch with a layer norm.
+class BlockOutput(NamedTuple):
+    """What a block returns; None where it was not asked for.
 
-    Post-norm, ``norm(x + dropout(branch(x)))``, as Vaswani et al. 2017; or pre-norm,
-    ``x + dropout(branch(norm(x)))``, as Xiong et al. 2020.
+    Attributes:
+        output: (..., T, D).
+        attention_weights: Of the self-attention (..., N, T, T), or over a cache's keys.
+        cross_attention_weights: (..., N, T, S).
+        cache: The cache after the call.
+    """
+
+    output: Tensor
+    attention_weights: Tensor | None = None
+    cross_attention_weights: Tensor | None = None
+    cache: Cache | RollingCache | None = None
+
+
+class Layer(Module):
+    """What all transformer layers are made of; their configs name the block that they are."""
+
+    attention_norm: Any
+    feed_forward_norm: Any
+
+    def _build(self, config: BlockConfig) -> None:
+        self.block = config
+        attention, feed_forward = (
+            _MODULES[type(config.attention)],
+            _MODULES[type(config.feed_forward)],
+        )
+        self.attention: Any = attention.from_config(config.attention)
+        if config.cross_attention is not None:
+            self.cross_attention = MultiHeadAttention.from_config(config.cross_attention)
+        self.feed_forward: Any = feed_forward.from_config(config.feed_forward)
+        for name in config.norms:
+            setattr(self, name, make_norm(config.norm, config.d_model))
+        if config.layer_scale is not None:
+            for name in config.branches:
+                scale = torch.full((config.d_model,), config.layer_scale)
+                setattr(self, f"{name}_scale_param", nn.Parameter(scale))
+
+    def _run(
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        *,
+        key_mask: Tensor | None = None,
+        bias: Tensor | None = None,
+        offset: int | Tensor = 0,
+        segment_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        memory: Tensor | KeyValue | None = None,
+        memory_mask: Tensor | None = None,
+        cache: Cache | RollingCache | None = None,
+        need_weights: bool = False,
+    ) -> BlockOutput:
+        config = self.block
+        check_given(
+            "memory", memory is not None, "cross_attention", config.cross_attention is not None
+        )
+
+        def attend(x: Tensor) -> tuple[Tensor, Any]:
+            attended, *rest = self.attention(
+                x,
+                mask=mask,
+                key_mask=key_mask,
+                bias=bias,
+                offset=offset,
+                segment_ids=segment_ids,
+                position_ids=position_ids,
+                cache=cache,
+                need_weights=need_weights,
+            )
+            return attended, rest
+
+        def cross_attend(x: Tensor) -> Any:
+            given = {"memory": memory} if isinstance(memory, KeyValue) else {"key": memory}
+            return self.cross_attention(x, key_mask=memory_mask, need_weights=need_weights, **given)
+
+        def feed_forward(x: Tensor) -> tuple[Tensor, None]:
+            return self.feed_forward(x), None
+
+        crossed = None
+        if config.is_parallel:
+            inner = self.attention_norm(x)
+            attended, rest = attend(inner)
+            is_shared = config.norm_placement == "parallel_shared"
+            hidden = self.feed_forward(inner if is_shared else self.feed_forward_norm(x))
+            x = x + self._drop("attention", attended)
+            x = x + self._drop("feed_forward", hidden)
+        else:
+            x, rest = self._residual("attention", x, attend)
+            if config.cross_attention is not None:
+                x, crossed = self._residual("cross_attention", x, cross_attend)
+            x, _ = self._residual("feed_forward", x, feed_forward)
+        return BlockOutput(x, rest[0], crossed, rest[1] if cache is not None else None)
+
+    def _residual(
+        self,
+        name: str,
+        x: Tensor,
+        branch: Callable[[Tensor], tuple[Tensor, Any]],
+    ) -> tuple[Tensor, Any]:
+        """Return the input plus a branch of it, normed where the placement says, and the rest."""
+        placement = self.block.norm_placement
+        norm: Any = getattr(self, f"{name}_norm", None)
+        is_first = placement in ("pre", "sandwich") and norm is not None
+        y, rest = branch(norm(x) if is_first else x)
+        if placement == "sandwich":
+            y = getattr(self, f"{name}_out_norm")(y)
+        elif placement == "branch":
+            y = norm(y)
+        x = x + self._drop(name, y)
+        return norm(x) if placement == "post" else x, rest
+
+    def _drop(self, name: str, y: Tensor) -> Tensor:
+        """Return a branch's result times its layer scale, with dropout."""
+        config = self.block
+        if config.layer_scale is not None:
+            y = y * getattr(self, f"{name}_scale_param")
+        return functional.apply_dropout(y, config.dropout if self.training else 0.0)
+
+
+class Block(Layer):
+    """Self-attention, perhaps cross-attention, and a feed-forward network, each a residual branch.
+
+    With f a branch, "post" is ``norm(x + f(x))`` (Vaswani et al. 2017), "pre" ``x + f(norm(x))``
+    (Xiong et al. 2020), "sandwich" ``x + out_norm(f(norm(x)))`` (Ding et al. 2021; Gemma 2),
+    "branch" ``x + norm(f(x))`` (OLMo 2, 2024), "parallel" ``x + attention(attention_norm(x)) +
+    feed_forward(feed_forward_norm(x))`` (GPT-NeoX, Black et al. 2022), and "parallel_shared" the
+    same with one norm (GPT-J, Wang, Komatsuzaki 2021).
 
     Args:
-        d_model: Width D.
-        num_heads: Number N of heads, a divisor of D.
-        d_ff: Hidden width of the feed-forward network.
-        dropout: Rate on both residual branches.
-        activation: Of the feed-forward network.
-        norm_placement: "post" or "pre".
-        eps: Of both layer norms.
-        attention_dropout: Rate on the attention weights.
+        attention: Config of the self-attention.
+        feed_forward: Config of the feed-forward network.
+        norm: Which norm, at every place.
+        norm_placement: "post", "pre", "sandwich", "branch", "parallel" or "parallel_shared".
+        cross_attention: Config of an attention to a memory, between the two others.
+        dropout: Rate on the residual branches.
+        layer_scale: First value of the learnt factors on each branch's channels (Touvron et al.
+            2021); None: none.
+        attention_norm: Whether the self-attention has its norm, with "pre".
 
     Raises:
-        ValueError: If a size, a rate, eps or a name is refused.
+        ValueError: If widths differ, or a part does not go with the placement.
+        TypeError: If a part is of another kind.
     """
 
     def __init__(
         self,
-        d_model: int,
-        num_heads: int,
-        d_ff: int = 2048,
-        dropout: float = 0.1,
+        attention: AttentionConfig | LatentAttentionConfig,
+        feed_forward: FeedForwardConfig | GatedFeedForwardConfig | MixtureOfExpertsConfig,
         *,
-        activation: str = "relu",
-        norm_placement: str = "post",
-        eps: float = 1e-5,
-        attention_dropout: float = 0.0,
+        norm: NormConfig = NormConfig(),
+        norm_placement: str = "pre",
+        cross_attention: AttentionConfig | None = None,
+        dropout: float = 0.0,
+        layer_scale: float | None = None,
+        attention_norm: bool = True,
     ):
         super().__init__()
-        self.config = config = TransformerEncoderLayerConfig(
-            d_model=d_model,
-            num_heads=num_heads,
-            d_ff=d_ff,
-            dropout=dropout,
-            activation=activation,
+        self.config = BlockConfig(
+            attention=attention,
+            feed_forward=feed_forward,
+            norm=norm,
             norm_placement=norm_placement,
-            eps=eps,
-            attention_dropout=attention_dropout,
+            cross_attention=cross_attention,
+            dropout=dropout,
+            layer_scale=layer_scale,
+            attention_norm=attention_norm,
         )
-        self.attention = MultiHeadAttention.from_config(config.attention)
-        self.attention_norm = LayerNorm.from_config(config.norm)
-        self.feed_forward = FeedForward.from_config(config.feed_forward)
-        self.feed_forward_norm = LayerNorm.from_config(config.norm)
+        self._build(self.config)
 
     def forward(
         self,
@@ -69,37 +208,58 @@ class TransformerEncoderLayer(Module):
         *,
         key_mask: Tensor | None = None,
         bias: Tensor | None = None,
+        offset: int | Tensor = 0,
+        segment_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        memory: Tensor | KeyValue | None = None,
+        memory_mask: Tensor | None = None,
+        cache: Cache | RollingCache | None = None,
         need_weights: bool = False,
-    ) -> Tensor | tuple[Tensor, Tensor]:
-        """Let every position attend, then apply the feed-forward network to each.
+    ) -> BlockOutput:
+        """Let every position attend, to the memory too if there is one, then transform each.
 
         Args:
             x: Input (..., T, D).
-            mask: True or not 0 where a query may attend to a key: (T, S), per sample (..., T, S)
-                or per head (..., N, T, S).
-            key_mask: True or not 0 where a key may be attended to: (..., S).
-            bias: Added to the scores, shaped like ``mask``.
-            need_weights: Whether the attention weights are returned too.
+            mask: True or not 0 where a query may attend to a key: (T, T), per sample (..., T, T)
+                or per head (..., N, T, T); with a cache over its slots.
+            key_mask: True or not 0 where a key may be attended to: (..., T); with a cache, which
+                of the new rows are real.
+            bias: Floating, the shapes of ``mask``: added to the scores.
+            offset: Position of the first query among the keys.
+            segment_ids: Integer (..., T): a query sees the keys of its own segment.
+            position_ids: Positions, integer (T,) or (..., T).
+            memory: What the cross-attention reads, (..., S, kv_dim), or projected by its
+                ``project``; needed exactly where there is a cross-attention.
+            memory_mask: True or not 0 where the memory may be attended to: (..., S).
+            cache: Earlier positions, of ``attention.new_cache`` or the last call.
+            need_weights: Whether the attention weights are returned.
 
         Returns:
-            Output (..., T, D), in the dtype of ``x``; with ``need_weights`` a pair of it and the
-            weights (..., N, T, S).
+            The output and what was asked for.
 
         Raises:
-            ValueError: If a mask or the bias does not fit.
-            TypeError: If a mask is floating.
+            ValueError: If a shape does not fit, the cache has no room, or the memory is missing.
+            TypeError: If a mask is floating or dtypes differ.
         """
-        is_pre = self.config.norm_placement == "pre"
-        rate = self.config.dropout if self.training else 0.0
-
-        query = self.attention_norm(x) if is_pre else x
-        attended, weights = self.attention(
-            query, query, query, mask, key_mask=key_mask, bias=bias, need_weights=need_weights
+        return self._run(
+            x,
+            mask,
+            key_mask=key_mask,
+            bias=bias,
+            offset=offset,
+            segment_ids=segment_ids,
+            position_ids=position_ids,
+            memory=memory,
+            memory_mask=memory_mask,
+            cache=cache,
+            need_weights=need_weights,
         )
-        x = x + functional.apply_dropout(attended, rate)
-        x = x if is_pre else self.attention_norm(x)
 
-        hidden = self.feed_forward(self.feed_forward_norm(x) if is_pre else x)
-        x = x + functional.apply_dropout(hidden, rate)
-        x = x if is_pre else self.feed_forward_norm(x)
-        return x if weights is None else (x, weights)
+
+_MODULES: dict[type, Any] = {
+    AttentionConfig: MultiHeadAttention,
+    LatentAttentionConfig: LatentAttention,
+    FeedForwardConfig: FeedForward,
+    GatedFeedForwardConfig: GatedFeedForward,
+    MixtureOfExpertsConfig: MixtureOfExperts,
+}

@@ -6,12 +6,15 @@ T positions   D model width   V number of rows
 import torch
 from torch import Tensor, nn
 
-from diptych.spec import EmbeddingConfig, TextEmbeddingConfig
-from diptych.spec.checks import check_broadcasts, check_length
+from diptych.spec import EmbeddingConfig, NormConfig, TextEmbeddingConfig
+from diptych.spec.attention_checks import check_integer_dtype
+from diptych.spec.checks import check_broadcasts, check_given, check_length
 
 from . import functional
+from .functional._dtype import dtype_name
+from .linear import linear
 from .module import Module
-from .norm import LayerNorm
+from .norm import norm as make_norm
 
 
 class Embedding(Module, nn.Embedding):
@@ -64,20 +67,28 @@ class Embedding(Module, nn.Embedding):
 
 
 class TextEmbedding(Module):
-    """Token, learned position and token-type embeddings, summed and normalised (BERT's input).
+    """Token, learned position and token-type embeddings, summed and normalised.
 
-    Devlin et al. 2019, section 3.
+    The defaults are BERT's input (Devlin et al. 2019, section 3); every part but the tokens can be
+    left out.
 
     Args:
         vocab_size: Number of tokens.
         d_model: Width D.
-        max_seq_len: Number of positions.
+        max_seq_len: Number of positions; None means there are no learned positions.
         num_token_types: Number of token types; 0 leaves them out.
-        eps: Of the layer norm.
+        norm: Of the sum; None leaves it out.
         dropout: Rate on the result.
+        scale: Factor on the token vectors, rounded to their dtype first (Gemma).
+        position_offset: Row of the first position (OPT: 2).
+        padding_id: Token id of padding: padding has the position of that number, and tokens count
+            from the next (RoBERTa); None counts from 0.
+        embed_dim: Width of the tables, projected to D after the norm (ALBERT, OPT); None means D.
+        embed_bias: Whether that projection has a bias.
+        shared_tokens: Whether the token table is another module's, given in the call.
 
     Raises:
-        ValueError: If a size, eps or the rate is refused.
+        ValueError: If a number is refused.
     """
 
     def __init__(
@@ -85,25 +96,42 @@ class TextEmbedding(Module):
         vocab_size: int,
         d_model: int,
         *,
-        max_seq_len: int = 512,
+        max_seq_len: int | None = 512,
         num_token_types: int = 2,
-        eps: float = 1e-5,
+        norm: NormConfig | None = NormConfig(),
         dropout: float = 0.1,
+        scale: float | None = None,
+        position_offset: int = 0,
+        padding_id: int | None = None,
+        embed_dim: int | None = None,
+        embed_bias: bool = True,
+        shared_tokens: bool = False,
     ):
         super().__init__()
-        self.config = TextEmbeddingConfig(
+        self.config = config = TextEmbeddingConfig(
             vocab_size=vocab_size,
             d_model=d_model,
             max_seq_len=max_seq_len,
             num_token_types=num_token_types,
-            eps=eps,
+            norm=norm,
             dropout=dropout,
+            scale=scale,
+            position_offset=position_offset,
+            padding_id=padding_id,
+            embed_dim=embed_dim,
+            embed_bias=embed_bias,
+            shared_tokens=shared_tokens,
         )
-        self.token_embed = Embedding(vocab_size, d_model)
-        self.position_embed = Embedding(max_seq_len, d_model)
+        if not shared_tokens:
+            self.token_embed = Embedding(vocab_size, config.width)
+        if config.num_positions:
+            self.position_embed = Embedding(config.num_positions, config.width)
         if num_token_types:
-            self.token_type_embed = Embedding(num_token_types, d_model)
-        self.embed_norm = LayerNorm(d_model, eps=eps)
+            self.token_type_embed = Embedding(num_token_types, config.width)
+        if norm is not None:
+            self.embed_norm = make_norm(norm, config.width)
+        if embed_dim is not None:
+            self.embed_proj = linear(embed_dim, d_model, bias=embed_bias)
 
     def forward(
         self,
@@ -111,35 +139,58 @@ class TextEmbedding(Module):
         *,
         token_type_ids: Tensor | None = None,
         position_ids: Tensor | None = None,
+        token_embed: Embedding | None = None,
     ) -> Tensor:
         """Embed tokens with their positions and types.
 
         Args:
             input_ids: Token ids (..., T).
             token_type_ids: Types, broadcasting to (..., T); 0 everywhere by default.
-            position_ids: Positions, broadcasting to (..., T); 0 .. T - 1 by default.
+            position_ids: Positions, broadcasting to (..., T), without the offset, -1 for
+                padding with a padding_id; by default 0 .. T - 1, or counted from the tokens that
+                are not padding.
+            token_embed: The token table, with shared tokens alone.
 
         Returns:
             Vectors (..., T, D), in the dtype of the parameters.
 
         Raises:
-            ValueError: If T exceeds max_seq_len without ``position_ids``, types are given but
-                num_token_types is 0, or a shape does not broadcast.
+            ValueError: If T exceeds max_seq_len without ``position_ids``, types or positions are
+                given where there are none, or a shape does not broadcast.
             TypeError: If ids are not integers.
             IndexError: If an id is outside its table.
         """
-        shape = tuple(input_ids.shape)
-        x = self.token_embed(input_ids)
-        if self.config.num_token_types:
+        config, shape = self.config, tuple(input_ids.shape)
+        check_given("token_embed", token_embed is not None, "shared_tokens", config.shared_tokens)
+        table = self.token_embed if token_embed is None else token_embed
+        x = table(input_ids)
+        if config.scale is not None:
+            x = x * torch.tensor(config.scale, dtype=x.dtype, device=x.device)
+        if config.num_token_types:
             if token_type_ids is None:
                 token_type_ids = torch.zeros(1, dtype=torch.int64, device=input_ids.device)
             check_broadcasts("token_type_ids", tuple(token_type_ids.shape), shape)
             x = x + self.token_type_embed(token_type_ids)
         elif token_type_ids is not None:
             raise ValueError("token_type_ids are given, but num_token_types=0")
-        if position_ids is None:
-            check_length(shape[-1], self.config.max_seq_len)
-            position_ids = torch.arange(shape[-1], device=input_ids.device)
-        check_broadcasts("position_ids", tuple(position_ids.shape), shape)
-        x = self.embed_norm(x + self.position_embed(position_ids))
-        return functional.apply_dropout(x, self.config.dropout if self.training else 0.0)
+        if config.max_seq_len is not None:
+            x = x + self.position_embed(self._rows(input_ids, position_ids))
+        elif position_ids is not None:
+            raise ValueError("position_ids are given, but max_seq_len=None")
+        x = x if config.norm is None else self.embed_norm(x)
+        x = functional.apply_dropout(x, config.dropout if self.training else 0.0)
+        return x if config.embed_dim is None else self.embed_proj(x)
+
+    def _rows(self, input_ids: Tensor, position_ids: Tensor | None) -> Tensor:
+        """Return the row of the position table for every token."""
+        config, shape = self.config, tuple(input_ids.shape)
+        if position_ids is not None:
+            check_integer_dtype(position_ids=dtype_name(position_ids))
+            check_broadcasts("position_ids", tuple(position_ids.shape), shape)
+            rows = position_ids.long() + config.first_position
+            # Below the first it becomes -1: outside the table, even where the offset has a row.
+            return rows - (rows + 1) * (rows < config.lowest_position)
+        check_length(shape[-1], config.max_seq_len)
+        if config.padding_id is not None:
+            return functional.positions_from_ids(input_ids, config.padding_id)
+        return config.position_offset + torch.arange(shape[-1], device=input_ids.device)

@@ -1,46 +1,43 @@
-"""A stack of transformer layers.
+"""A stack of transformer layers that reads a whole sequence at once.
 
 T positions   D model width   N heads
 """
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor, nn
 
-from diptych.spec import EncoderConfig, TextEmbeddingConfig, TransformerEncoderLayerConfig
+from diptych.spec import (
+    AlibiConfig,
+    BlockConfig,
+    EncoderConfig,
+    NormConfig,
+    RelativeBiasConfig,
+    TextEmbeddingConfig,
+    TransformerEncoderLayerConfig,
+)
 from diptych.spec.checks import check_not_empty
 
-from .block import TransformerEncoderLayer
+from . import functional
+from .block import Block
 from .embedding import TextEmbedding
 from .linear import linear
 from .module import Module
-
-
-class StackOutput(NamedTuple):
-    """What a stack of layers returns; None where it was not asked for.
-
-    Attributes:
-        output: Output of the last layer (..., T, D).
-        pooled: Vector of the whole sequence (..., D), if there is a pooler.
-        hidden_states: The first layer's input, then every layer's output, each (..., T, D).
-        attention_weights: Every layer's weights (..., N, T, T).
-    """
-
-    output: Tensor
-    pooled: Tensor | None = None
-    hidden_states: tuple[Tensor, ...] | None = None
-    attention_weights: tuple[Tensor, ...] | None = None
+from .norm import norm
+from .position_bias import add_distances, call_positions, distance_bias
+from .stack import StackOutput, run_layers
 
 
 class Encoder(Module):
-    """Embeddings, N layers and, if asked for, BERT's pooler (Devlin et al. 2019).
+    """Embeddings, N layers and, if asked for, a final norm and BERT's pooler (Devlin et al. 2019).
 
     Args:
-        layer: Config of every layer.
+        layer: Config of every layer, or of several that take turns.
         num_layers: Number of layers.
         embedding: Config of the input; None takes vectors instead of ids.
         pooler: Whether ``pooled = tanh(linear(output[first position]))`` is computed.
+        final_norm: Norm of the last layer's output; None leaves it out.
+        position_bias: What is added to every layer's scores for the distance of a key, made once.
+        dropout: Rate on the output, after the final norm.
 
     Raises:
         ValueError: If there is no layer, or the widths of embedding and layer differ.
@@ -49,23 +46,33 @@ class Encoder(Module):
 
     def __init__(
         self,
-        layer: TransformerEncoderLayerConfig,
+        layer: TransformerEncoderLayerConfig | BlockConfig | tuple[BlockConfig, ...],
         num_layers: int,
         *,
         embedding: TextEmbeddingConfig | None = None,
         pooler: bool = False,
+        final_norm: NormConfig | None = None,
+        position_bias: RelativeBiasConfig | AlibiConfig | None = None,
+        dropout: float = 0.0,
     ):
         super().__init__()
-        self.config = EncoderConfig(
-            layer=layer, num_layers=num_layers, embedding=embedding, pooler=pooler
+        self.config = config = EncoderConfig(
+            layer=layer,
+            num_layers=num_layers,
+            embedding=embedding,
+            pooler=pooler,
+            final_norm=final_norm,
+            position_bias=position_bias,
+            dropout=dropout,
         )
         if embedding:
             self.embedding = TextEmbedding.from_config(embedding)
-        self.layers = nn.ModuleList(
-            [TransformerEncoderLayer.from_config(layer) for _ in range(num_layers)]
-        )
+        self.position_bias = distance_bias(position_bias, config.layers[0].attention.num_heads)
+        self.layers = nn.ModuleList([Block.from_config(block) for block in config.layers])
+        if final_norm is not None:
+            self.final_norm = norm(final_norm, config.d_model)
         if pooler:
-            self.pooler_proj = linear(layer.d_model, layer.d_model)
+            self.pooler_proj = linear(config.d_model, config.d_model)
 
     def forward(
         self,
@@ -75,6 +82,7 @@ class Encoder(Module):
         mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
         position_ids: Tensor | None = None,
+        segment_ids: Tensor | None = None,
         need_weights: bool = False,
         need_hidden_states: bool = False,
     ) -> StackOutput:
@@ -87,6 +95,7 @@ class Encoder(Module):
                 or per head (..., N, T, T).
             token_type_ids: Types, broadcasting to (..., T); 0 everywhere by default.
             position_ids: Positions, broadcasting to (..., T); 0 .. T - 1 by default.
+            segment_ids: Integer (..., T): a query sees the keys of its own segment.
             need_weights: Whether every layer's attention weights are returned.
             need_hidden_states: Whether every layer's output is returned.
 
@@ -99,28 +108,32 @@ class Encoder(Module):
             TypeError: If a mask is floating or ids are not integers.
             IndexError: If an id is outside its table.
         """
-        if self.config.embedding:
-            x = self.embedding(inputs, token_type_ids=token_type_ids, position_ids=position_ids)
-        elif token_type_ids is None and position_ids is None:
-            x = inputs
-        else:
-            raise ValueError("token_type_ids or position_ids are given, but embedding=None")
-
-        hidden_states, attention_weights = [x], []
-        for layer in self.layers:
-            result = layer(x, mask, key_mask=key_mask, need_weights=need_weights)
-            x, weights = result if isinstance(result, tuple) else (result, None)
-            if weights is not None:
-                attention_weights.append(weights)
-            if need_hidden_states:
-                hidden_states.append(x)
-
-        return StackOutput(
-            output=x,
-            pooled=self._pool(x) if self.config.pooler else None,
-            hidden_states=tuple(hidden_states) if need_hidden_states else None,
-            attention_weights=tuple(attention_weights) if need_weights else None,
+        config = self.config
+        x = inputs
+        if config.embedding:
+            has_positions = config.embedding.max_seq_len is not None
+            x = self.embedding(
+                inputs,
+                token_type_ids=token_type_ids,
+                position_ids=position_ids if has_positions else None,
+            )
+        elif token_type_ids is not None:
+            raise ValueError("token_type_ids are given, but embedding=None")
+        at = call_positions(x, x.shape[-2], position_ids=position_ids)
+        result = run_layers(
+            self.layers,
+            x,
+            mask=mask,
+            key_mask=key_mask,
+            bias=add_distances(None, self.position_bias, at.queries, at.keys, x[..., None, :, :]),
+            segment_ids=segment_ids,
+            position_ids=position_ids,
+            need_weights=need_weights,
+            need_hidden_states=need_hidden_states,
         )
+        x = result.output if config.final_norm is None else self.final_norm(result.output)
+        x = functional.apply_dropout(x, config.dropout if self.training else 0.0)
+        return result._replace(output=x, pooled=self._pool(x) if config.pooler else None)
 
     def _pool(self, output: Tensor) -> Tensor:
         check_not_empty(output.shape[-2], "pooler=True")

@@ -17,7 +17,7 @@ from diptych.spec import (
     TokenClassificationHeadConfig,
 )
 
-from .encoder import Encoder, StackOutput
+from .encoder import Encoder
 from .head import (
     MaskedLMHead,
     NextSentenceHead,
@@ -26,6 +26,7 @@ from .head import (
     TokenClassificationHead,
 )
 from .module import Module
+from .stack import StackOutput
 
 
 class HeadsOutput(NamedTuple):

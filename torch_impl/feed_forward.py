@@ -1,8 +1,8 @@
-"""The position-wise feed-forward network."""
+"""The position-wise feed-forward networks."""
 
 from torch import Tensor
 
-from diptych.spec import FeedForwardConfig
+from diptych.spec import FeedForwardConfig, GatedFeedForwardConfig
 from diptych.spec.checks import check_width
 
 from . import functional
@@ -18,17 +18,22 @@ class FeedForward(Module):
     Args:
         d_model: Width D of the input and the output.
         d_ff: Hidden width.
-        activation: "relu", "gelu" (exact), "gelu_tanh", "silu" or "tanh".
+        activation: "relu", "gelu" (exact), "gelu_tanh", "quick_gelu", "silu" or "tanh".
+        bias: Whether the linear maps have a bias.
 
     Raises:
         ValueError: If a size is below 1 or the activation is unknown.
     """
 
-    def __init__(self, d_model: int, d_ff: int = 2048, *, activation: str = "relu"):
+    def __init__(
+        self, d_model: int, d_ff: int = 2048, *, activation: str = "relu", bias: bool = True
+    ):
         super().__init__()
-        self.config = FeedForwardConfig(d_model=d_model, d_ff=d_ff, activation=activation)
-        self.up_proj = linear(d_model, d_ff)
-        self.down_proj = linear(d_ff, d_model)
+        self.config = FeedForwardConfig(
+            d_model=d_model, d_ff=d_ff, activation=activation, bias=bias
+        )
+        self.up_proj = linear(d_model, d_ff, bias=bias)
+        self.down_proj = linear(d_ff, d_model, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the network to every position.
@@ -44,3 +49,46 @@ class FeedForward(Module):
         """
         check_width(tuple(x.shape), self.config.d_model)
         return self.down_proj(functional.activate(self.up_proj(x), self.config.activation))
+
+
+class GatedFeedForward(Module):
+    """A feed-forward network with gated hidden units: ``down(activation(gate(x)) * up(x))``.
+
+    Shazeer 2020; with "silu" it is SwiGLU, with a GELU it is GeGLU.
+
+    Args:
+        d_model: Width D of the input and the output.
+        d_ff: Hidden width.
+        activation: Of the gate: that of ``FeedForward``, or "clamped_swiglu" (gpt-oss).
+        bias: Whether the linear maps have a bias.
+
+    Raises:
+        ValueError: If a size is below 1 or the activation is unknown.
+    """
+
+    def __init__(
+        self, d_model: int, d_ff: int = 2048, *, activation: str = "silu", bias: bool = False
+    ):
+        super().__init__()
+        self.config = GatedFeedForwardConfig(
+            d_model=d_model, d_ff=d_ff, activation=activation, bias=bias
+        )
+        self.gate_proj = linear(d_model, d_ff, bias=bias)
+        self.up_proj = linear(d_model, d_ff, bias=bias)
+        self.down_proj = linear(d_ff, d_model, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply the network to every position.
+
+        Args:
+            x: Input (..., D).
+
+        Returns:
+            Output (..., D), in the dtype of ``x``.
+
+        Raises:
+            ValueError: If the last axis is not D.
+        """
+        check_width(tuple(x.shape), self.config.d_model)
+        gate, up = self.gate_proj(x), self.up_proj(x)
+        return self.down_proj(functional.activate_gated(gate, up, self.config.activation))

@@ -78,7 +78,7 @@ class Inspection:
         if self.layout is not None:
             of_family = f", family {self.family}" if self.family else ""
             lines.append(f"{self.component} in layout {self.layout}{of_family}")
-        for name, value in (self.config or {}).items():
+        for name, value in _without_none(self.config or {}).items():
             lines.append(f"  {name}: {value}")
         for title, names in (
             ("travels beside the parameters", self.buffers),
@@ -147,3 +147,10 @@ def inspect_checkpoint(
         tree={path: len(branch.tensors) for path, branch in container.tree.items()},
         **understood,
     )
+
+
+def _without_none(value: Any) -> Any:
+    """Return a config's values without the parts that it leaves out."""
+    if not isinstance(value, Mapping):
+        return value
+    return {name: _without_none(part) for name, part in value.items() if part is not None}

@@ -19,6 +19,8 @@ TORCH_TO_FLAX = (
     rule("{*path}_proj.bias", "{*path}_proj.bias"),
     rule("{*path}_conv.weight", "{*path}_conv.kernel", Transpose((2, 3, 1, 0))),
     rule("{*path}_conv.bias", "{*path}_conv.bias"),
+    rule("{*path}_conv1d.weight", "{*path}_conv1d.kernel", Transpose((2, 1, 0))),
+    rule("{*path}_conv1d.bias", "{*path}_conv1d.bias"),
     rule("{*path}_embed.weight", "{*path}_embed.embedding"),
     rule("{*path}_norm.weight", "{*path}_norm.weight"),
     rule("{*path}_norm.bias", "{*path}_norm.bias"),

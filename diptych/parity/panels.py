@@ -71,23 +71,25 @@ def run_jax(checkpoint: Checkpoint, batches: tuple[Batch, ...], dtype: str) -> l
     return results
 
 
-def outputs_by_name(output: Any, name: str = "output") -> Iterator[tuple[str, Any]]:
+def outputs_by_name(output: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every array of a component's return value with its name.
 
-    A named tuple gives its fields' names, a plain pair is ``output`` and ``attention_weights``,
-    and what a field holds several of is numbered: ``hidden_states[0]``.
+    A lone array is ``output``, a plain tuple ``output``, ``attention_weights`` and, after those,
+    ``cross_attention_weights``; a named tuple gives its fields' names, one inside another with its
+    own before them: ``encoded.output``; and what a field holds several of is numbered:
+    ``hidden_states[0]``.
     """
     if hasattr(output, "dtype"):
-        yield name, output
+        yield name or "output", output
     elif hasattr(output, "_fields"):
         for field in output._fields:
-            yield from outputs_by_name(getattr(output, field), field)
-    elif isinstance(output, tuple) and name == "output":
-        for field, part in zip(("output", "attention_weights"), output, strict=True):
-            yield from outputs_by_name(part, field)
+            yield from outputs_by_name(getattr(output, field), f"{name}.{field}".lstrip("."))
     elif isinstance(output, tuple):
         for i, part in enumerate(output):
-            yield from outputs_by_name(part, f"{name}[{i}]")
+            yield from outputs_by_name(part, f"{name}[{i}]" if name else _PLAIN[i])
+
+
+_PLAIN = ("output", "attention_weights", "cross_attention_weights")
 
 
 def _arguments(

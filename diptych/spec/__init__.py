@@ -3,15 +3,19 @@
 from .attention import (
     AttentionConfig,
     HeadAttentionConfig,
+    QKNormConfig,
     ScaledDotProductAttentionConfig,
     ScoreConfig,
 )
-from .block import TransformerEncoderLayerConfig
+from .audio import AudioEncoderConfig
+from .block import BlockConfig, TransformerDecoderLayerConfig, TransformerEncoderLayerConfig
 from .config import Config, Leaf, Leaves
+from .decoder import DecoderConfig, LogitsHeadConfig
 from .embedding import EmbeddingConfig, TextEmbeddingConfig
 from .encoder import EncoderConfig
+from .encoder_decoder import EncoderDecoderConfig
 from .errors import CheckpointError, OutputError
-from .feed_forward import FeedForwardConfig
+from .feed_forward import FeedForwardConfig, GatedFeedForwardConfig
 from .head import (
     EncoderWithHeadsConfig,
     MaskedLMHeadConfig,
@@ -20,56 +24,116 @@ from .head import (
     SequenceClassificationHeadConfig,
     TokenClassificationHeadConfig,
 )
-from .norm import LayerNormConfig
+from .latent_attention import LatentAttentionConfig
+from .mixture import MixtureOfExpertsConfig, RouterConfig
+from .norm import LayerNormConfig, NormConfig, RMSNormConfig
 from .position import PositionalEncodingConfig
+from .position_bias import (
+    AlibiConfig,
+    RelativeBiasConfig,
+    RelativePositionBiasConfig,
+)
+from .position_bias_table import BucketTable, SlopeTable
+from .rotary import (
+    DynamicScaling,
+    LinearScaling,
+    Llama3Scaling,
+    LongRopeScaling,
+    RotaryConfig,
+    YarnScaling,
+)
+from .rotary_table import RotaryTable
 from .tables import SinusoidTable
+from .vision import AttentionPoolingConfig, PatchEmbeddingConfig, VisionEncoderConfig
 
 COMPONENTS: dict[str, type[Config]] = {
     config.component: config
     for config in (
         AttentionConfig,
+        AttentionPoolingConfig,
+        AudioEncoderConfig,
+        BlockConfig,
+        DecoderConfig,
         EmbeddingConfig,
         EncoderConfig,
+        EncoderDecoderConfig,
         EncoderWithHeadsConfig,
         FeedForwardConfig,
+        GatedFeedForwardConfig,
         HeadAttentionConfig,
+        LatentAttentionConfig,
         LayerNormConfig,
+        LogitsHeadConfig,
         MaskedLMHeadConfig,
+        MixtureOfExpertsConfig,
         NextSentenceHeadConfig,
+        PatchEmbeddingConfig,
         PositionalEncodingConfig,
         QuestionAnsweringHeadConfig,
+        RMSNormConfig,
+        RelativePositionBiasConfig,
         ScaledDotProductAttentionConfig,
         SequenceClassificationHeadConfig,
         TextEmbeddingConfig,
         TokenClassificationHeadConfig,
+        TransformerDecoderLayerConfig,
         TransformerEncoderLayerConfig,
+        VisionEncoderConfig,
     )
 }
 """Every component's config class by the name that its class has in both panels."""
 
 __all__ = [
     "COMPONENTS",
+    "AlibiConfig",
     "AttentionConfig",
+    "AttentionPoolingConfig",
+    "AudioEncoderConfig",
+    "BlockConfig",
+    "BucketTable",
     "CheckpointError",
     "Config",
+    "DecoderConfig",
+    "DynamicScaling",
     "EmbeddingConfig",
     "EncoderConfig",
+    "EncoderDecoderConfig",
     "EncoderWithHeadsConfig",
     "FeedForwardConfig",
+    "GatedFeedForwardConfig",
     "HeadAttentionConfig",
+    "LatentAttentionConfig",
     "LayerNormConfig",
     "Leaf",
     "Leaves",
+    "LinearScaling",
+    "Llama3Scaling",
+    "LogitsHeadConfig",
+    "LongRopeScaling",
     "MaskedLMHeadConfig",
+    "MixtureOfExpertsConfig",
     "NextSentenceHeadConfig",
+    "NormConfig",
     "OutputError",
+    "PatchEmbeddingConfig",
     "PositionalEncodingConfig",
+    "QKNormConfig",
     "QuestionAnsweringHeadConfig",
+    "RMSNormConfig",
+    "RelativeBiasConfig",
+    "RelativePositionBiasConfig",
+    "RotaryConfig",
+    "RotaryTable",
+    "RouterConfig",
     "ScaledDotProductAttentionConfig",
     "ScoreConfig",
     "SequenceClassificationHeadConfig",
     "SinusoidTable",
+    "SlopeTable",
     "TextEmbeddingConfig",
     "TokenClassificationHeadConfig",
+    "TransformerDecoderLayerConfig",
     "TransformerEncoderLayerConfig",
+    "VisionEncoderConfig",
+    "YarnScaling",
 ]

@@ -18,6 +18,23 @@ def check_sinks(sinks: Shape, query: Shape) -> None:
         raise ValueError(f"sinks has shape {sinks}, expected {heads} for query {query}")
 
 
+def check_position_lengths(query_length: int, key_length: int) -> None:
+    """Raise ValueError unless one array of positions can serve both queries and keys."""
+    if query_length != key_length:
+        raise ValueError(
+            f"position_ids must be a pair (of queries, of keys) when there are {query_length} "
+            f"queries and {key_length} keys"
+        )
+
+
+def check_rotated(pairs: int, x: Shape, positions: Shape) -> None:
+    """Raise ValueError unless an input (..., T, H) has the channels to rotate, and T positions."""
+    if len(x) < 2 or x[-1] < 2 * pairs:
+        raise ValueError(f"the input has shape {x}, expected (..., T, H) with H >= {2 * pairs}")
+    if not positions or positions[-1] not in (1, x[-2]):
+        raise ValueError(f"positions has shape {positions}, expected a last axis of {x[-2]}")
+
+
 def check_keep(keep: Shape, x: Shape) -> None:
     """Raise ValueError unless a keep mask has the shape of what it is applied to."""
     if keep != x:

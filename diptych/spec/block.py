@@ -1,15 +1,113 @@
 """What one transformer layer is."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from .attention import AttentionConfig
-from .checks import check_above_zero, check_choice, check_rate
-from .config import Config, Leaves, under
-from .feed_forward import FeedForwardConfig
-from .norm import LayerNormConfig
+from .attention import AttentionConfig, ScoreConfig
+from .checks import check_above_zero, check_choice, check_equal, check_kind, check_rate
+from .config import Config, Leaf, Leaves, under
+from .feed_forward import FeedForwardConfig, GatedFeedForwardConfig
+from .latent_attention import LatentAttentionConfig
+from .mixture import MixtureOfExpertsConfig
+from .norm import LayerNormConfig, NormConfig, RMSNormConfig
 
-NORM_PLACEMENTS = ("post", "pre")
+NORM_PLACEMENTS = ("post", "pre", "sandwich", "branch", "parallel", "parallel_shared")
+LAYER_NORM_PLACEMENTS = ("post", "pre")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockConfig(Config):
+    """Self-attention, perhaps cross-attention, and a feed-forward network, each a residual branch.
+
+    Attributes:
+        attention: Config of the self-attention.
+        feed_forward: Config of the feed-forward network.
+        norm: Which norm, at every place.
+        norm_placement: One of ``NORM_PLACEMENTS``.
+        cross_attention: Config of an attention to a memory, between the two others.
+        dropout: Rate on the residual branches.
+        layer_scale: First value of the learnt factors on each branch's channels; None: none.
+        attention_norm: Whether the self-attention has its norm.
+
+    Raises:
+        ValueError: If widths differ, or a part does not go with the placement.
+        TypeError: If a part is of another kind.
+    """
+
+    component: ClassVar[str] = "Block"
+    attention: AttentionConfig | LatentAttentionConfig
+    feed_forward: FeedForwardConfig | GatedFeedForwardConfig | MixtureOfExpertsConfig
+    norm: NormConfig = NormConfig()
+    norm_placement: str = "pre"
+    cross_attention: AttentionConfig | None = None
+    dropout: float = 0.0
+    layer_scale: float | None = None
+    attention_norm: bool = True
+
+    def __post_init__(self):
+        check_kind(AttentionConfig | LatentAttentionConfig, attention=self.attention)
+        kinds = FeedForwardConfig | GatedFeedForwardConfig | MixtureOfExpertsConfig
+        check_kind(kinds, feed_forward=self.feed_forward)
+        check_kind(NormConfig, norm=self.norm)
+        check_choice(NORM_PLACEMENTS, norm_placement=self.norm_placement)
+        check_kind(AttentionConfig | None, cross_attention=self.cross_attention)
+        check_rate(dropout=self.dropout)
+        if self.layer_scale is not None:
+            check_above_zero(layer_scale=self.layer_scale)
+        D = self.d_model
+        check_equal("feed_forward.d_model", self.feed_forward.d_model, "attention.d_model", D)
+        if self.cross_attention is not None:
+            check_equal(
+                "cross_attention.d_model", self.cross_attention.d_model, "attention.d_model", D
+            )
+            if self.is_parallel:
+                raise ValueError(f"norm_placement={self.norm_placement!r} has no cross-attention")
+        if not self.attention_norm and self.norm_placement != "pre":
+            raise ValueError(
+                f"attention_norm=False goes with norm_placement='pre', not {self.norm_placement!r}"
+            )
+
+    @property
+    def block(self) -> "BlockConfig":
+        """Return the config itself; named layers return that of the block that they are."""
+        return self
+
+    @property
+    def d_model(self) -> int:
+        """Return the width D."""
+        return self.attention.d_model
+
+    @property
+    def is_parallel(self) -> bool:
+        """Return whether attention and feed-forward network read the same input."""
+        return self.norm_placement.startswith("parallel")
+
+    @property
+    def branches(self) -> dict[str, Config]:
+        """Return the config of every residual branch by attribute name."""
+        cross = {} if self.cross_attention is None else {"cross_attention": self.cross_attention}
+        return {"attention": self.attention} | cross | {"feed_forward": self.feed_forward}
+
+    @property
+    def norms(self) -> dict[str, LayerNormConfig | RMSNormConfig]:
+        """Return every norm by attribute name."""
+        names = ["attention_norm"] if self.attention_norm else []
+        if self.cross_attention is not None:
+            names.append("cross_attention_norm")
+        if self.norm_placement != "parallel_shared":
+            names.append("feed_forward_norm")
+        if self.norm_placement == "sandwich":
+            names += [name.replace("_norm", "_out_norm") for name in names]
+        return {name: self.norm.of(self.d_model) for name in names}
+
+    def leaves(self) -> Leaves:
+        leaves: Leaves = {}
+        for name, part in (self.branches | self.norms).items():
+            leaves |= under(name, part.leaves())
+        if self.layer_scale is not None:
+            for name in self.branches:
+                leaves[f"{name}_scale_param"] = Leaf((self.d_model,), "param")
+        return leaves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +121,7 @@ class TransformerEncoderLayerConfig(Config):
         dropout: Rate on both residual branches.
         activation: Of the feed-forward network.
         norm_placement: "post" (after the sum, as in the original) or "pre" (before the branch).
-        eps: Of both layer norms.
+        eps: Of the layer norms.
         attention_dropout: Rate on the attention weights.
     """
 
@@ -38,34 +136,58 @@ class TransformerEncoderLayerConfig(Config):
     attention_dropout: float = 0.0
 
     def __post_init__(self):
-        check_rate(dropout=self.dropout)
-        check_choice(NORM_PLACEMENTS, norm_placement=self.norm_placement)
+        check_choice(LAYER_NORM_PLACEMENTS, norm_placement=self.norm_placement)
         check_above_zero(eps=self.eps)
-        self.attention, self.feed_forward  # built here so that they refuse what they refuse
+        self.block  # built here so that it refuses what it refuses
+
+    @property
+    def block(self) -> BlockConfig:
+        """Return the config of the block that this layer is."""
+        return BlockConfig(
+            attention=self.attention,
+            feed_forward=FeedForwardConfig(
+                d_model=self.d_model, d_ff=self.d_ff, activation=self.activation
+            ),
+            norm=NormConfig(eps=self.eps),
+            norm_placement=self.norm_placement,
+            dropout=self.dropout,
+        )
 
     @property
     def attention(self) -> AttentionConfig:
-        """Return the config of the attention."""
+        """Return the config of the self-attention."""
         return AttentionConfig(
             d_model=self.d_model,
             num_heads=self.num_heads,
             attention_dropout=self.attention_dropout,
         )
 
-    @property
-    def feed_forward(self) -> FeedForwardConfig:
-        """Return the config of the feed-forward network."""
-        return FeedForwardConfig(d_model=self.d_model, d_ff=self.d_ff, activation=self.activation)
-
-    @property
-    def norm(self) -> LayerNormConfig:
-        """Return the config of either norm."""
-        return LayerNormConfig(d_model=self.d_model, eps=self.eps)
-
     def leaves(self) -> Leaves:
-        return (
-            under("attention", self.attention.leaves())
-            | under("attention_norm", self.norm.leaves())
-            | under("feed_forward", self.feed_forward.leaves())
-            | under("feed_forward_norm", self.norm.leaves())
+        return self.block.leaves()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerDecoderLayerConfig(TransformerEncoderLayerConfig):
+    """Causal self-attention, attention to a memory, and a feed-forward network.
+
+    Attributes:
+        d_model: Width.
+        num_heads: Number of heads of both attentions.
+        d_ff: Hidden width of the feed-forward network.
+        dropout: Rate on the residual branches.
+        activation: Of the feed-forward network.
+        norm_placement: "post" (after the sum, as in the original) or "pre" (before the branch).
+        eps: Of the layer norms.
+        attention_dropout: Rate on the attention weights.
+    """
+
+    component: ClassVar[str] = "TransformerDecoderLayer"
+
+    @property
+    def block(self) -> BlockConfig:
+        """Return the config of the block that this layer is."""
+        return replace(
+            super().block,
+            attention=replace(self.attention, score=ScoreConfig(is_causal=True)),
+            cross_attention=self.attention,
         )

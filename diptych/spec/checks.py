@@ -6,6 +6,8 @@ They stand once, here, so that both panels refuse the same input with the same w
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from numbers import Real
+from types import UnionType
+from typing import get_args
 
 Shape = tuple[int, ...]
 
@@ -17,12 +19,25 @@ def check_positive(**sizes: int) -> None:
             raise ValueError(f"{name}={size!r} must be a positive integer")
 
 
+def check_not_negative(**numbers: int) -> None:
+    """Raise ValueError unless every number is an integer of at least 0."""
+    for name, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+            raise ValueError(f"{name}={number!r} must be an integer of at least 0")
+
+
 def check_divides(**sizes: int) -> None:
     """Raise ValueError unless the first of two named sizes divides the second."""
     (small_name, small), (large_name, large) = sizes.items()
     check_positive(**sizes)
     if large % small:
         raise ValueError(f"{small_name}={small} must divide {large_name}={large}")
+
+
+def check_equal(name: str, size: int, other_name: str, other: int) -> None:
+    """Raise ValueError unless two named sizes are equal."""
+    if size != other:
+        raise ValueError(f"{name}={size} must equal {other_name}={other}")
 
 
 def check_rate(**rates: float) -> None:
@@ -46,11 +61,32 @@ def check_choice(choices: Collection[str], **values: str) -> None:
             raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, choices))}")
 
 
-def check_kind(kind: type, **values: object) -> None:
-    """Raise TypeError unless every value is of a kind, such as a config class."""
+def check_flags(number: int, **flags: bool | tuple[bool, ...]) -> None:
+    """Raise ValueError unless every value is one boolean, or a tuple of ``number`` of them."""
+    for name, value in flags.items():
+        each = value if isinstance(value, tuple) and len(value) == number else (value,)
+        if not all(isinstance(flag, bool) for flag in each):
+            raise ValueError(f"{name}={value!r} must be a boolean or {number} of them")
+
+
+def check_given(name: str, given: bool, flag: str, wanted: bool) -> None:
+    """Raise ValueError unless an argument is given exactly where a flag of the config wants it."""
+    if given != wanted:
+        raise ValueError(f"{name} is {'given' if given else 'missing'}, but {flag}={wanted}")
+
+
+def check_stack_length(name: str, length: int, num_layers: int) -> None:
+    """Raise ValueError unless there is one of something for every layer."""
+    if length != num_layers:
+        raise ValueError(f"{name} is of {length} layers, expected num_layers={num_layers}")
+
+
+def check_kind(kind: type | UnionType, **values: object) -> None:
+    """Raise TypeError unless every value is of a kind, such as a config class or one of several."""
     for name, value in values.items():
         if not isinstance(value, kind):
-            raise TypeError(f"{name}={type(value).__name__} must be of {kind.__name__}")
+            names = " or ".join(k.__name__ for k in (get_args(kind) or (kind,)))
+            raise TypeError(f"{name}={type(value).__name__} must be of {names}")
 
 
 def check_length(length: int, limit: int, *, name: str = "max_seq_len") -> None:

@@ -11,7 +11,8 @@ from .checks import Shape, nearest
 class Leaf(NamedTuple):
     """One parameter: its shape as torch stores it, and the kind that its attribute name says.
 
-    The kinds are ``proj`` (linear), ``norm``, ``embed``, ``conv`` and ``param`` (a raw parameter).
+    The kinds are ``proj`` (linear), ``norm``, ``embed``, ``conv`` (over images), ``conv1d`` (over
+    time) and ``param`` (a raw parameter).
     """
 
     shape: Shape
@@ -32,8 +33,14 @@ class Config:
         return {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values; ``from_dict`` reads them back."""
-        return dataclasses.asdict(self)
+        """Return the fields as JSON values; ``from_dict`` reads them back.
+
+        Where a field takes one of several configs, an object of any but the first carries its
+        class's name as "type".
+        """
+        hints = get_type_hints(type(self))
+        fields = dataclasses.fields(self)
+        return {f.name: _to_json(hints[f.name], getattr(self, f.name)) for f in fields}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -64,21 +71,68 @@ def under(prefix: str, leaves: Leaves) -> Leaves:
     return {f"{prefix}.{name}": leaf for name, leaf in leaves.items()}
 
 
+def _to_json(hint: Any, value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_to_json(hint, part) for part in value]
+    if not isinstance(value, Config):
+        return value
+    configs = _configs(hint)
+    tag = {} if not configs or type(value) is configs[0] else {TYPE: _tag(type(value))}
+    return tag | value.to_dict()
+
+
 def _from_json(name: str, hint: Any, value: Any) -> Any:
     """Return the value of a field, whose JSON type must be one of those in the hint."""
-    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    options = _options(hint)
+    configs = [
+        option for option in options if isinstance(option, type) and issubclass(option, Config)
+    ]
+    if configs and isinstance(value, Mapping):
+        return _config_from_json(name, configs, value)
     for option in options:
         kind = get_origin(option) or option
-        if issubclass(kind, Config) and isinstance(value, Mapping):
-            return kind.from_dict(value)
         if kind is tuple and isinstance(value, list):
-            return tuple(value)
+            part = (get_args(option) or (Any,))[0]
+            if not _configs(part):
+                return tuple(value)
+            return tuple(_from_json(f"{name}[{i}]", part, v) for i, v in enumerate(value))
         accepted = (int, float) if kind is float else kind
         if isinstance(value, accepted) and (kind is bool or not isinstance(value, bool)):
             return value
     wanted = " or ".join(_JSON_TYPES.get(get_origin(o) or o, "an object") for o in options)
     raise ValueError(f"{name}={value!r} must be {wanted}")
 
+
+def _config_from_json(name: str, configs: list[type[Config]], value: Mapping[str, Any]) -> Config:
+    """Return the config that an object's "type" names, the first without one."""
+    by_tag = {_tag(config): config for config in configs}
+    tag = value.get(TYPE, _tag(configs[0]))
+    if tag not in by_tag:
+        raise ValueError(f"{name}: type {tag!r} must be one of {', '.join(map(repr, by_tag))}")
+    return by_tag[tag].from_dict({key: part for key, part in value.items() if key != TYPE})
+
+
+def _configs(hint: Any) -> list[type[Config]]:
+    """Return the config classes in a hint, those of its tuples too, in order."""
+    found = []
+    for option in _options(hint):
+        if isinstance(option, type) and issubclass(option, Config):
+            found.append(option)
+        elif get_origin(option) is tuple:
+            found += [config for config in _configs(get_args(option)[0]) if config not in found]
+    return found
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _tag(config: type[Config]) -> str:
+    return config.__name__.removesuffix("Config")
+
+
+TYPE = "type"
+"""The key under which an object says which of several configs it is."""
 
 _JSON_TYPES = {
     bool: "true or false",

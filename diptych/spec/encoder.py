@@ -3,45 +3,54 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .block import TransformerEncoderLayerConfig
-from .checks import check_kind, check_positive
-from .config import Config, Leaves, linear_leaves, under
+from .block import BlockConfig, TransformerEncoderLayerConfig
+from .checks import check_equal, check_kind, check_rate
+from .config import Leaves, linear_leaves, under
 from .embedding import TextEmbeddingConfig
+from .norm import NormConfig
+from .position_bias import AlibiConfig, PositionBiasConfig, RelativeBiasConfig
+from .stack import StackConfig, check_layers, stack_leaves
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderConfig(Config):
-    """Embeddings, N layers and, if asked for, a pooler.
+class EncoderConfig(StackConfig):
+    """Embeddings, N layers and, if asked for, a final norm and a pooler.
 
     Attributes:
-        layer: Config of every layer.
+        layer: Config of every layer, or of several that take turns: layer i is
+            ``layer[i % len(layer)]``.
         num_layers: Number of layers.
         embedding: Config of the input; None takes vectors (B, T, D) instead of ids.
         pooler: Whether ``pooled = tanh(linear(output[first position]))`` is computed.
+        final_norm: Norm of the last layer's output; None leaves it out.
+        position_bias: What is added to every layer's scores for the distance of a key, made once.
+        dropout: Rate on the output, after the final norm.
+
+    Raises:
+        ValueError: If a size or rate is refused, or widths differ.
+        TypeError: If a part is of another kind.
     """
 
     component: ClassVar[str] = "Encoder"
-    layer: TransformerEncoderLayerConfig
+    layer: TransformerEncoderLayerConfig | BlockConfig | tuple[BlockConfig, ...]
     num_layers: int
     embedding: TextEmbeddingConfig | None = None
     pooler: bool = False
+    final_norm: NormConfig | None = None
+    position_bias: RelativeBiasConfig | AlibiConfig | None = None
+    dropout: float = 0.0
 
     def __post_init__(self):
-        check_kind(TransformerEncoderLayerConfig, layer=self.layer)
-        check_positive(num_layers=self.num_layers)
-        if self.embedding is not None:
-            check_kind(TextEmbeddingConfig, embedding=self.embedding)
-        if self.embedding and self.embedding.d_model != self.layer.d_model:
-            raise ValueError(
-                f"embedding.d_model={self.embedding.d_model} must equal "
-                f"layer.d_model={self.layer.d_model}"
-            )
+        check_layers(self.layer, self.num_layers)
+        check_kind(TextEmbeddingConfig | None, embedding=self.embedding)
+        check_kind(NormConfig | None, final_norm=self.final_norm)
+        check_kind(PositionBiasConfig | None, position_bias=self.position_bias)
+        check_rate(dropout=self.dropout)
+        if self.embedding:
+            check_equal("embedding.d_model", self.embedding.d_model, "layer.d_model", self.d_model)
 
     def leaves(self) -> Leaves:
-        leaves = under("embedding", self.embedding.leaves()) if self.embedding else {}
-        for i in range(self.num_layers):
-            leaves |= under(f"layers.{i}", self.layer.leaves())
+        leaves = stack_leaves(self)
         if self.pooler:
-            d_model = self.layer.d_model
-            leaves |= under("pooler_proj", linear_leaves(d_model, d_model))
+            leaves |= under("pooler_proj", linear_leaves(self.d_model, self.d_model))
         return leaves

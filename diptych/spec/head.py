@@ -146,7 +146,7 @@ class EncoderWithHeadsConfig(Config):
 
     def __post_init__(self):
         check_kind(EncoderConfig, encoder=self.encoder)
-        d_model = self.encoder.layer.d_model
+        d_model = self.encoder.d_model
         embedding = self.encoder.embedding
         if embedding is None:
             raise ValueError("encoder.embedding=None: an encoder with heads reads token ids")

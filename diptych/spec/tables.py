@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+Values = np.ndarray
+"""The numbers of a table."""
+
 
 @dataclass(frozen=True)
 class SinusoidTable:

@@ -39,6 +39,11 @@ def silu(x: Array) -> Array:
     return jax.nn.silu(x)
 
 
+def quick_gelu(x: Array) -> Array:
+    """Return ``x / (1 + exp(-1.702 x))`` (Hendrycks, Gimpel 2016), in shape and dtype of ``x``."""
+    return x * jax.nn.sigmoid(1.702 * x)
+
+
 def tanh(x: Array) -> Array:
     """Return the hyperbolic tangent, in the shape and dtype of ``x``."""
     return jnp.tanh(x)
@@ -49,7 +54,7 @@ def activate(x: Array, activation: str) -> Array:
 
     Args:
         x: Input of any shape.
-        activation: One of "relu", "gelu", "gelu_tanh", "silu", "tanh".
+        activation: One of "relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "tanh".
 
     Returns:
         Output in the shape and dtype of ``x``.
@@ -57,4 +62,30 @@ def activate(x: Array, activation: str) -> Array:
     return _ACTIVATIONS[activation](x)
 
 
-_ACTIVATIONS = {"relu": relu, "gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu, "tanh": tanh}
+def activate_gated(gate: Array, up: Array, activation: str) -> Array:
+    """Return ``activation(gate) * up`` (Shazeer 2020), or gpt-oss's clamped form of it.
+
+    "clamped_swiglu" is ``g * sigmoid(1.702 g) * (u + 1)`` with ``g = min(gate, 7)`` and u = up
+    clipped to [-7, 7] (OpenAI 2025).
+
+    Args:
+        gate: Input of any shape.
+        up: Input of that shape.
+        activation: One of those of ``activate``, or "clamped_swiglu".
+
+    Returns:
+        Output in the shape and dtype of ``gate``.
+    """
+    if activation == "clamped_swiglu":
+        return quick_gelu(jnp.minimum(gate, 7.0)) * (jnp.clip(up, -7.0, 7.0) + 1.0)
+    return activate(gate, activation) * up
+
+
+_ACTIVATIONS = {
+    "relu": relu,
+    "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "quick_gelu": quick_gelu,
+    "silu": silu,
+    "tanh": tanh,
+}

@@ -1,12 +1,11 @@
 """Looking up rows of a table by id, and the way back."""
 
-import jax
 from jax import Array
 from jax import numpy as jnp
-from jax.core import Tracer
 
 from diptych.spec.checks import check_ids, check_one_dtype, check_width
 
+from ._concrete import is_concrete, on_host
 from ._precision import matmul_precision
 
 
@@ -28,9 +27,9 @@ def embed(ids: Array, table: Array) -> Array:
     """
     if not jnp.issubdtype(ids.dtype, jnp.integer):
         raise TypeError(f"ids must be integers, not {ids.dtype}")
-    if not isinstance(ids, Tracer) and ids.size:
-        on_host = jax.device_get(ids)  # under jit, a jnp.min of it would be traced
-        check_ids(int(on_host.min()), int(on_host.max()), table.shape[0])
+    if is_concrete(ids) and ids.size:
+        numbers = on_host(ids)
+        check_ids(int(numbers.min()), int(numbers.max()), table.shape[0])
     rows = jnp.asarray(table).at[jnp.asarray(ids)]
     return rows.get(mode="fill", fill_value=jnp.nan, wrap_negative_indices=False)
 

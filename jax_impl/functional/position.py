@@ -4,6 +4,7 @@ from jax import Array
 from jax import numpy as jnp
 
 from diptych.spec import SinusoidTable
+from diptych.spec.attention_checks import check_integer_dtype
 from diptych.spec.checks import check_floating, check_length, check_offset, check_sequence
 
 from ._dtype import dtype_name
@@ -32,3 +33,23 @@ def add_sinusoids(x: Array, table: SinusoidTable, *, offset: int = 0) -> Array:
     rows = table.values[offset : offset + length]
     # PyTorch too rounds to float32 on the way from float64 to 16 bits.
     return x + jnp.asarray(rows, jnp.promote_types(x.dtype, jnp.float32)).astype(x.dtype)
+
+
+def positions_from_ids(input_ids: Array, padding_id: int) -> Array:
+    """Return positions counted from ``padding_id + 1`` over the tokens that are not padding.
+
+    Padding has the position ``padding_id`` (RoBERTa, Liu et al. 2019, as fairseq counts).
+
+    Args:
+        input_ids: Token ids (..., T).
+        padding_id: Token id of padding.
+
+    Returns:
+        Integer (..., T).
+
+    Raises:
+        TypeError: If the ids are not integer.
+    """
+    check_integer_dtype(input_ids=dtype_name(input_ids))
+    is_token = input_ids != padding_id
+    return is_token.cumsum(-1) * is_token + padding_id

@@ -2,10 +2,11 @@
 
 import torch
 from torch import Tensor
-from torch._subclasses import FakeTensor
 from torch.nn import functional as nnf
 
 from diptych.spec.checks import check_ids, check_width
+
+from ._concrete import is_concrete
 
 
 def embed(ids: Tensor, table: Tensor) -> Tensor:
@@ -27,7 +28,7 @@ def embed(ids: Tensor, table: Tensor) -> Tensor:
     if ids.dtype.is_floating_point or ids.dtype.is_complex or ids.dtype == torch.bool:
         raise TypeError(f"ids must be integers, not {str(ids.dtype).removeprefix('torch.')}")
     ids = ids.long()
-    if _is_concrete(ids):
+    if is_concrete(ids):
         if ids.numel():
             smallest, largest = torch.stack(ids.aminmax()).tolist()
             check_ids(smallest, largest, table.shape[0])
@@ -52,14 +53,3 @@ def unembed(x: Tensor, table: Tensor) -> Tensor:
     """
     check_width(tuple(x.shape), table.shape[-1])
     return nnf.linear(x, table)
-
-
-def _is_concrete(ids: Tensor) -> bool:
-    if torch.compiler.is_compiling():
-        return False
-    functorch = torch._C._functorch
-    while functorch.is_functorch_wrapped_tensor(ids):  # torch.func.grad wraps, and hides nothing
-        if functorch.is_batchedtensor(ids):
-            return False
-        ids = functorch.get_unwrapped(ids)
-    return not (ids.is_meta or isinstance(ids, FakeTensor))

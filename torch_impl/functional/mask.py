@@ -18,6 +18,7 @@ from diptych.spec.attention_checks import (
     per_sample_shape,
     window_sides,
 )
+from diptych.spec.checks import check_not_negative, check_positive
 
 from ._dtype import dtype_name
 
@@ -43,6 +44,113 @@ def causal_mask(
     """
     key_length = query_length if key_length is None else key_length
     return _distances(query_length, key_length, torch.as_tensor(offset)) <= 0
+
+
+def prefix_mask(
+    query_length: int,
+    key_length: int,
+    prefix_lengths: Tensor,
+    *,
+    offset: int | Tensor = 0,
+) -> Tensor:
+    """Return the mask of a prefix language model: causal, but all see the prefix.
+
+    Raffel et al. 2020, section 3.2.1.
+
+    Args:
+        query_length: T.
+        key_length: S.
+        prefix_lengths: Integer (B,), the number of keys that every query sees.
+        offset: Position of the first query among the keys, or one per sample, integer (B,).
+
+    Returns:
+        Boolean (B, T, S).
+
+    Raises:
+        TypeError: If a number is not integer.
+    """
+    check_integer_dtype(prefix_lengths=dtype_name(prefix_lengths))
+    keys = torch.arange(key_length, device=prefix_lengths.device)
+    is_prefix = (keys < prefix_lengths[..., None])[..., None, :]
+    return causal_mask(query_length, key_length, offset=offset) | is_prefix
+
+
+def window_mask(
+    query_length: int,
+    key_length: int,
+    window: tuple[int, int],
+    *,
+    offset: int | Tensor = 0,
+) -> Tensor:
+    """Return the mask in which a query sees its own key and so many to the left and right.
+
+    Args:
+        query_length: T.
+        key_length: S.
+        window: Visible keys (left, right) of a query's own.
+        offset: Position of the first query among the keys, or one per sample, integer (B,).
+
+    Returns:
+        Boolean (T, S), with offsets per sample (B, T, S).
+
+    Raises:
+        ValueError: If the window is refused.
+        TypeError: If ``offset`` is not integer.
+    """
+    left, right = window_sides(window, False)
+    distances = _distances(query_length, key_length, torch.as_tensor(offset))
+    return (-left <= distances) & (distances <= right)
+
+
+def block_mask(
+    query_length: int,
+    key_length: int,
+    block_size: int,
+    *,
+    num_previous: int = 0,
+    offset: int | Tensor = 0,
+) -> Tensor:
+    """Return the mask in which a query sees the keys of its own block, and of some before it.
+
+    Args:
+        query_length: T.
+        key_length: S.
+        block_size: Number of positions in a block.
+        num_previous: Number of blocks before its own that a query sees.
+        offset: Position of the first query among the keys, or one per sample, integer (B,).
+
+    Returns:
+        Boolean (T, S), with offsets per sample (B, T, S).
+
+    Raises:
+        ValueError: If the block size is below 1 or the number of blocks below 0.
+        TypeError: If ``offset`` is not integer.
+    """
+    check_positive(block_size=block_size)
+    check_not_negative(num_previous=num_previous)
+    offset = torch.as_tensor(offset)
+    check_integer_dtype(offset=dtype_name(offset))
+    queries = offset[..., None, None] + torch.arange(query_length, device=offset.device)[:, None]
+    blocks = queries // block_size - torch.arange(key_length, device=offset.device) // block_size
+    return (blocks >= 0) & (blocks <= num_previous)
+
+
+def segment_mask(query_ids: Tensor, key_ids: Tensor | None = None) -> Tensor:
+    """Return the mask in which a query sees the keys of its own segment.
+
+    Args:
+        query_ids: Integer (B, T), the segment of every query.
+        key_ids: Integer (B, S); None means those of the queries.
+
+    Returns:
+        Boolean (B, T, S).
+
+    Raises:
+        TypeError: If ids are not integer.
+    """
+    key_ids = query_ids if key_ids is None else key_ids
+    check_integer_dtype(query_ids=dtype_name(query_ids), key_ids=dtype_name(key_ids))
+    return query_ids[..., :, None] == key_ids[..., None, :]
 
 
 def padding_mask(lengths: Tensor, key_length: int) -> Tensor:

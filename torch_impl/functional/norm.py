@@ -1,5 +1,7 @@
 """Normalisation over the last axis."""
 
+import functools
+
 import torch
 from torch import Tensor
 from torch.nn import functional as nnf
@@ -9,7 +11,7 @@ from diptych.spec.checks import check_floating, check_width
 from ._dtype import dtype_name
 
 
-def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, *, eps: float) -> Tensor:
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None, *, eps: float) -> Tensor:
     """Shift and scale every row to mean 0 and variance 1, then apply weight and bias.
 
     ``(x - mean) / sqrt(variance + eps) * weight + bias`` (Ba et al. 2016), the variance being the
@@ -18,7 +20,7 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, *, eps: float) -> Tensor
     Args:
         x: Input (..., D).
         weight: Factor (D,), of any floating dtype.
-        bias: Summand (D,), of any floating dtype.
+        bias: Summand (D,), of any floating dtype, or None.
         eps: Added to the variance.
 
     Returns:
@@ -30,9 +32,37 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, *, eps: float) -> Tensor
     """
     check_floating(x=dtype_name(x))
     check_width(tuple(x.shape), weight.shape[0])
-    if x.dtype == weight.dtype == bias.dtype:
+    dtypes = [x.dtype, weight.dtype] if bias is None else [x.dtype, weight.dtype, bias.dtype]
+    if len(set(dtypes)) == 1:
         return nnf.layer_norm(x, weight.shape, weight, bias, eps)
-    dtype = torch.promote_types(torch.promote_types(x.dtype, weight.dtype), bias.dtype)
-    dtype = torch.promote_types(dtype, torch.float32)
-    normalised = nnf.layer_norm(x.to(dtype), weight.shape, weight.to(dtype), bias.to(dtype), eps)
-    return normalised.to(x.dtype)
+    dtype = functools.reduce(torch.promote_types, dtypes, torch.float32)
+    bias = None if bias is None else bias.to(dtype)
+    return nnf.layer_norm(x.to(dtype), weight.shape, weight.to(dtype), bias, eps).to(x.dtype)
+
+
+def rms_norm(x: Tensor, weight: Tensor, *, eps: float, unit_offset: bool = False) -> Tensor:
+    """Scale every row to a mean square of 1, then apply the weight.
+
+    ``x / sqrt(mean(x^2) + eps) * weight`` (Zhang, Sennrich 2019); with a unit offset the factor is
+    ``1 + weight``. All is computed in float32 at least, and rounded once.
+
+    Args:
+        x: Input (..., D).
+        weight: Factor (D,), of any floating dtype.
+        eps: Added to the mean square.
+        unit_offset: Whether 1 is added to the weight.
+
+    Returns:
+        Output (..., D), in the dtype of ``x``.
+
+    Raises:
+        ValueError: If the last axis of ``x`` is not that of ``weight``.
+        TypeError: If ``x`` is not floating.
+    """
+    check_floating(x=dtype_name(x))
+    check_width(tuple(x.shape), weight.shape[0])
+    dtype = functools.reduce(torch.promote_types, [x.dtype, weight.dtype], torch.float32)
+    wide, factor = x.to(dtype), weight.to(dtype)
+    factor = 1.0 + factor if unit_offset else factor
+    scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
+    return (wide * scale * factor).to(x.dtype)

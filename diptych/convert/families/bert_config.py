@@ -9,6 +9,7 @@ from ...spec import (
     EncoderWithHeadsConfig,
     MaskedLMHeadConfig,
     NextSentenceHeadConfig,
+    NormConfig,
     QuestionAnsweringHeadConfig,
     SequenceClassificationHeadConfig,
     TextEmbeddingConfig,
@@ -57,7 +58,7 @@ def read_bert_config(
             d_model=d_model,
             max_seq_len=require(values, "max_position_embeddings"),
             num_token_types=require(values, "type_vocab_size"),
-            eps=eps,
+            norm=NormConfig(eps=eps),
             dropout=values["hidden_dropout_prob"],
         ),
         pooler=f"{prefix}pooler.dense.weight" in shapes,
@@ -91,21 +92,39 @@ def write_bert_config(config: Config, source: Mapping[str, Any] | None) -> dict[
     encoder, heads = encoder_and_heads(config)
     layer, embedding = encoder.layer, encoder.embedding
     masked_lm = heads.get("masked_lm")
+    if not isinstance(layer, TransformerEncoderLayerConfig) or embedding is None:
+        raise ValueError("bert is an encoder of TransformerEncoderLayer with an embedding")
+    plain = TextEmbeddingConfig(
+        vocab_size=embedding.vocab_size,
+        d_model=layer.d_model,
+        max_seq_len=embedding.max_seq_len,
+        num_token_types=embedding.num_token_types,
+        norm=NormConfig(eps=layer.eps),
+        dropout=layer.dropout,
+    )
     faults = {
-        "an encoder without an embedding": embedding is None,
-        "an embedding without token types": embedding and not embedding.num_token_types,
-        "an embedding with its own eps or dropout": embedding
-        and (embedding.eps, embedding.dropout) != (layer.eps, layer.dropout),
+        "embedding without token types": not embedding.num_token_types,
+        "embedding without positions": embedding.max_seq_len is None,
+        "embedding with its own norm or dropout, or more parts": embedding != plain,
+        "final norm, position bias or dropout of the output": encoder
+        != EncoderConfig(
+            layer=layer,
+            num_layers=encoder.num_layers,
+            embedding=embedding,
+            pooler=encoder.pooler,
+        ),
         "pre-norm layers": layer.norm_placement != "post",
-        "a masked LM head with its own eps or activation": masked_lm
+        "masked LM head with its own eps or activation": masked_lm
         and (masked_lm.eps, masked_lm.activation) != (layer.eps, layer.activation),
-        "a sequence and a token classifier": {"sequence_classification", "token_classification"}
+        "sequence and token classifier at once": {
+            "sequence_classification",
+            "token_classification",
+        }
         <= heads.keys(),
     }
     for fault, is_there in faults.items():
         if is_there:
             raise ValueError(f"bert has no {fault}")
-    assert embedding is not None
     settings: dict[str, Any] = {**(source or {}), "model_type": "bert"}
     names = settings.get("architectures") or _architectures(heads)
     settings["architectures"] = [names] if isinstance(names, str) else names

@@ -86,9 +86,14 @@ def _read_config(
 def _write_config(config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
     settings: dict[str, Any] = {**(source or {}), "model_type": "seed_encoder"}
     if isinstance(config, EncoderConfig):
-        if config.embedding or config.pooler:
-            raise ValueError("seed_encoder has no Encoder with an embedding or a pooler")
-        return settings | {"num_layers": config.num_layers} | config.layer.to_dict()
+        layer = config.layer
+        if not isinstance(layer, TransformerEncoderLayerConfig):
+            raise ValueError("seed_encoder is an Encoder of TransformerEncoderLayer")
+        if config != EncoderConfig(layer=layer, num_layers=config.num_layers):
+            raise ValueError(
+                "seed_encoder has no Encoder with an embedding, a pooler or more parts"
+            )
+        return settings | {"num_layers": config.num_layers} | layer.to_dict()
     if isinstance(config, AttentionConfig):
         plain = AttentionConfig(
             d_model=config.d_model,
@@ -101,7 +106,10 @@ def _write_config(config: Config, source: Mapping[str, Any] | None) -> dict[str,
         return settings | {key: getattr(config, key) for key in kept}
     if type(config) not in _RULES:
         raise ValueError(f"seed_encoder has no {config.component}")
-    return settings | config.to_dict()
+    values = config.to_dict()
+    if not values.pop("bias", True):
+        raise ValueError(f"seed_encoder has no {config.component} without biases")
+    return settings | values
 
 
 def _rules(config: Config, variants: Variants) -> tuple[Rule, ...]:

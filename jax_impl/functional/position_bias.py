@@ -1,0 +1,66 @@
+"""What is added to the scores for the distance between a query and a key.
+
+T query positions   S key positions   N heads
+"""
+
+from jax import Array
+from jax import numpy as jnp
+
+from diptych.spec import BucketTable
+from diptych.spec.attention_checks import check_integer_dtype
+
+from ._dtype import dtype_name
+
+
+def alibi_bias(query_positions: Array, key_positions: Array, slopes: Array) -> Array:
+    """Return ``slope * (key position - query position)`` for every head (Press et al. 2022).
+
+    Args:
+        query_positions: Integer (..., T).
+        key_positions: Integer (..., S), with the same leading dimensions.
+        slopes: (N,), of a ``SlopeTable``.
+
+    Returns:
+        Bias (..., N, T, S), in the dtype of ``slopes``.
+
+    Raises:
+        TypeError: If the positions are not integer.
+    """
+    distances = _distances(query_positions, key_positions)
+    return distances[..., None, :, :].astype(slopes.dtype) * slopes[:, None, None]
+
+
+def relative_bias(
+    query_positions: Array, key_positions: Array, weight: Array, table: BucketTable
+) -> Array:
+    """Return the learnt number of every head and bucket of distances (Raffel et al. 2020).
+
+    Args:
+        query_positions: Integer (..., T).
+        key_positions: Integer (..., S), with the same leading dimensions.
+        weight: (buckets, N).
+        table: Where the buckets begin.
+
+    Returns:
+        Bias (..., N, T, S), in the dtype of ``weight``.
+
+    Raises:
+        TypeError: If the positions are not integer.
+    """
+    distances = _distances(query_positions, key_positions)
+    edges = jnp.asarray(table.values)
+    if table.config.is_bidirectional:
+        buckets = (abs(distances)[..., None] >= edges).sum(-1)
+        buckets = buckets + jnp.where(distances > 0, table.direction, 0)
+    else:
+        buckets = (jnp.maximum(-distances, 0)[..., None] >= edges).sum(-1)
+    return jnp.moveaxis(weight[buckets], -1, -3)
+
+
+def _distances(query_positions: Array, key_positions: Array) -> Array:
+    """Return the key's position less the query's, (..., T, S)."""
+    check_integer_dtype(
+        query_positions=dtype_name(query_positions), key_positions=dtype_name(key_positions)
+    )
+    queries = query_positions[..., :, None].astype(jnp.result_type(int))
+    return key_positions[..., None, :].astype(jnp.result_type(int)) - queries

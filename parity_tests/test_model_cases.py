@@ -1,0 +1,21 @@
+"""The exact tier of every attention and block that model families have; see ``model_cases``."""
+
+import pytest
+
+from parity_tests.model_cases import MODEL_CASES, VARIANTS
+from parity_tests.test_exact_components import judge
+
+
+@pytest.mark.parametrize("name", MODEL_CASES)
+def test_compiled(tally, name):
+    judge(tally, name, MODEL_CASES[name])
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_uncompiled(tally, name):
+    judge(tally, name, MODEL_CASES[name], compiled=False)
+
+
+def test_the_table_is_as_long_as_it_claims():
+    assert len(MODEL_CASES) >= 120
+    assert set(VARIANTS) <= MODEL_CASES.keys()

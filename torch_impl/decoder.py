@@ -1,0 +1,213 @@
+"""A stack of causal transformer layers.
+
+B batch   T positions   S positions of the memory   D model width   N heads   V vocabulary
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from diptych.spec import (
+    AlibiConfig,
+    BlockConfig,
+    DecoderConfig,
+    LogitsHeadConfig,
+    NormConfig,
+    RelativeBiasConfig,
+    TextEmbeddingConfig,
+    TransformerDecoderLayerConfig,
+    TransformerEncoderLayerConfig,
+)
+
+from . import functional
+from .block import Block
+from .embedding import Embedding, TextEmbedding
+from .logits_head import LogitsHead
+from .module import Module
+from .multi_head_attention import KeyValue
+from .norm import norm
+from .position_bias import add_distances, cached_positions, call_positions, distance_bias
+from .stack import StackCache, StackOutput, run_layers
+
+
+class Decoder(Module):
+    """Embeddings, N layers of causal attention, a final norm and a head of logits, each optional.
+
+    Vaswani et al. 2017 with cross-attention; Radford et al. 2018 without.
+
+    Args:
+        layer: Config of every layer, or of several that take turns.
+        num_layers: Number of layers.
+        embedding: Config of the input; None takes vectors instead of ids.
+        final_norm: Norm of the last layer's output; None leaves it out.
+        position_bias: What is added to every layer's scores for the distance of a key, made once.
+        dropout: Rate on the output, after the final norm.
+        head: Config of the logits; None leaves them out.
+
+    Raises:
+        ValueError: If a size or rate is refused, widths differ, a layer is not causal, or a head is
+            tied to no embedding.
+        TypeError: If a module is given in place of its config.
+    """
+
+    def __init__(
+        self,
+        layer: BlockConfig
+        | TransformerDecoderLayerConfig
+        | TransformerEncoderLayerConfig
+        | tuple[BlockConfig, ...],
+        num_layers: int,
+        *,
+        embedding: TextEmbeddingConfig | None = None,
+        final_norm: NormConfig | None = None,
+        position_bias: RelativeBiasConfig | AlibiConfig | None = None,
+        dropout: float = 0.0,
+        head: LogitsHeadConfig | None = None,
+    ):
+        super().__init__()
+        self.config = config = DecoderConfig(
+            layer=layer,
+            num_layers=num_layers,
+            embedding=embedding,
+            final_norm=final_norm,
+            position_bias=position_bias,
+            dropout=dropout,
+            head=head,
+        )
+        if embedding:
+            self.embedding = TextEmbedding.from_config(embedding)
+        self.position_bias = distance_bias(position_bias, config.layers[0].attention.num_heads)
+        self.layers = nn.ModuleList([Block.from_config(block) for block in config.layers])
+        if final_norm is not None:
+            self.final_norm = norm(final_norm, config.d_model)
+        if head is not None:
+            self.head = LogitsHead.from_config(head)
+
+    def forward(
+        self,
+        inputs: Tensor,
+        *,
+        key_mask: Tensor | None = None,
+        mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        memory: Tensor | Sequence[KeyValue] | None = None,
+        memory_mask: Tensor | None = None,
+        cache: StackCache | None = None,
+        token_embed: Embedding | None = None,
+        need_weights: bool = False,
+        need_hidden_states: bool = False,
+    ) -> StackOutput:
+        """Decode a batch of sequences, or of what follows them in a cache.
+
+        Args:
+            inputs: Token ids (..., T) if there are embeddings, else vectors (..., T, D).
+            key_mask: True or not 0 at real tokens, false at padding: (..., T); with a cache padding
+                comes last.
+            mask: True or not 0 where a query may attend to a key: (T, T), per sample (..., T, T)
+                or per head (..., N, T, T); with a cache over its slots. Causality holds besides.
+            token_type_ids: Types, broadcasting to (..., T); 0 everywhere by default.
+            position_ids: Positions, integer (T,) or (..., T); by default they follow those in the
+                cache, or 0 .. T - 1.
+            segment_ids: Integer (..., T): a query sees the keys of its own segment.
+            memory: What the cross-attentions read, (..., S, kv_dim), or what ``project`` returned.
+            memory_mask: True or not 0 where the memory may be attended to: (..., S).
+            cache: Earlier positions, from ``new_cache`` or the last call; inputs (B, T) follow.
+            token_embed: The token table, where the embedding has shared tokens.
+            need_weights: Whether every layer's attention weights are returned.
+            need_hidden_states: Whether every layer's output is returned.
+
+        Returns:
+            The output and what was asked for, the logits if there is a head, and the cache after
+            the call if one was given.
+
+        Raises:
+            ValueError: If a shape does not fit, positions exceed a table or the cache, ids come
+                without embeddings to look them up in, or the memory is missing.
+            TypeError: If a mask is floating or ids are not integers.
+            IndexError: If an id is outside its table.
+        """
+        config = self.config
+        x = inputs
+        if config.embedding:
+            if config.embedding.max_seq_len is None:
+                embedded_at = None
+            elif position_ids is None and cache is not None:
+                embedded_at = cached_positions(cache[0], inputs.shape[-1])
+            else:
+                embedded_at = position_ids
+            x = self.embedding(
+                inputs,
+                token_type_ids=token_type_ids,
+                position_ids=embedded_at,
+                token_embed=token_embed,
+            )
+        elif token_type_ids is not None or token_embed is not None:
+            raise ValueError("token_type_ids or token_embed are given, but embedding=None")
+        result = run_layers(
+            self.layers,
+            x,
+            mask=mask,
+            key_mask=key_mask,
+            bias=self._bias(x, position_ids, cache),
+            segment_ids=segment_ids,
+            position_ids=position_ids,
+            memory=memory,
+            memory_mask=memory_mask,
+            cache=cache,
+            need_weights=need_weights,
+            need_hidden_states=need_hidden_states,
+        )
+        x = result.output if config.final_norm is None else self.final_norm(result.output)
+        x = functional.apply_dropout(x, config.dropout if self.training else 0.0)
+        if config.head is None:
+            return result._replace(output=x)
+        table: Any = None
+        if config.head.tied:
+            table = self.embedding.token_embed if token_embed is None else token_embed
+        return result._replace(output=x, logits=self.head(x, table))
+
+    def new_cache(self, batch_size: int, capacity: int) -> StackCache:
+        """Return a cache without positions for every layer.
+
+        Args:
+            batch_size: B.
+            capacity: Number of positions that it has room for.
+
+        Returns:
+            The caches, to be given as ``cache=``.
+
+        Raises:
+            ValueError: If a size is refused.
+        """
+        layers: Any = self.layers
+        return tuple(layer.attention.new_cache(batch_size, capacity) for layer in layers)
+
+    def project(self, memory: Tensor) -> tuple[KeyValue, ...]:
+        """Project a memory once for every layer, to be given as ``memory=`` any number of times.
+
+        Args:
+            memory: (..., S, kv_dim).
+
+        Returns:
+            Keys and values of every layer.
+
+        Raises:
+            ValueError: If a shape does not fit.
+        """
+        layers: Any = self.layers
+        return tuple(layer.cross_attention.project(memory) for layer in layers)
+
+    def _bias(
+        self, x: Tensor, position_ids: Tensor | None, cache: StackCache | None
+    ) -> Tensor | None:
+        """Return what is added to every layer's scores for the distance of a key."""
+        if cache is None:
+            at = call_positions(x, x.shape[-2], position_ids=position_ids)
+            queries, keys = at.queries, at.keys
+        else:
+            queries = cached_positions(cache[0], x.shape[-2])
+            keys = call_positions(x, cache[0].entries[0].shape[-2]).keys
+        return add_distances(None, self.position_bias, queries, keys, x[..., None, :, :])

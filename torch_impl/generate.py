@@ -1,0 +1,139 @@
+"""Continuing sequences of tokens.
+
+B batch   T positions of the prompt   M new tokens   S positions of the memory
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from diptych.spec.generation import (
+    check_generating,
+    check_prompt_lengths,
+    check_sampling,
+    check_uniform_range,
+    check_uniforms,
+)
+
+from .decoder import Decoder
+from .encoder_decoder import EncoderDecoder
+from .functional._concrete import is_concrete
+from .functional.sampling import choose_token
+from .multi_head_attention import KeyValue
+
+
+class Generation(NamedTuple):
+    """Tokens that continue a prompt.
+
+    Attributes:
+        tokens: (B, M), in the dtype of the prompt; after a stop, the first stop id.
+        lengths: int32 (B,), the number of tokens up to the stop and with it.
+    """
+
+    tokens: Tensor
+    lengths: Tensor
+
+
+def generate(
+    model: Decoder | EncoderDecoder,
+    input_ids: Tensor,
+    *,
+    max_new_tokens: int,
+    key_mask: Tensor | None = None,
+    memory: Tensor | Sequence[KeyValue] | None = None,
+    memory_mask: Tensor | None = None,
+    temperature: float = 0.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    stop_ids: Sequence[int] = (),
+    uniforms: Tensor | None = None,
+) -> Generation:
+    """Continue prompts token by token, each position computed once and held in a cache.
+
+    Nothing is differentiated. Tokens are chosen as by ``functional.choose_token``.
+
+    Args:
+        model: A decoder with an embedding and a head, alone or behind an encoder, in evaluation
+            mode.
+        input_ids: Prompts, integer (B, T).
+        max_new_tokens: M.
+        key_mask: True or not 0 at the tokens of a prompt, (B, T); padding comes last.
+        memory: What the cross-attentions read: an encoder's output (B, S, D), which is projected
+            once, or what ``project`` returned.
+        memory_mask: True or not 0 where the memory may be attended to: (B, S).
+        temperature: Divides the logits; 0 takes the most likely token.
+        top_k: Number of tokens to draw from; None means all.
+        top_p: Probability to draw from; None means all.
+        stop_ids: Tokens after which a sample is finished.
+        uniforms: Floating (B, M), 0 <= u < 1, from which tokens are drawn; None draws them.
+
+    Returns:
+        The new tokens.
+
+    Raises:
+        ValueError: If a number or shape is refused, the prompt is empty or its padding not last,
+            positions exceed the table, or the model is in training mode.
+        TypeError: If ids are not integers.
+        IndexError: If an id is outside the table.
+    """
+    decoder = model.decoder if isinstance(model, EncoderDecoder) else model
+    call: Any = model.decode if isinstance(model, EncoderDecoder) else model
+    check_generating(
+        decoder.config,
+        tuple(input_ids.shape),
+        max_new_tokens=max_new_tokens,
+        stop_ids=stop_ids,
+        training=model.training,
+        memory=memory is not None,
+    )
+    check_sampling(temperature=temperature, top_k=top_k, top_p=top_p, uniforms=uniforms is not None)
+    (B, T), M = input_ids.shape, max_new_tokens
+    if temperature and uniforms is None:
+        uniforms = torch.rand(B, M, dtype=torch.float32, device=input_ids.device)
+    _check_arrays(uniforms, (B, M), key_mask)
+    stops = torch.tensor(stop_ids, dtype=input_ids.dtype, device=input_ids.device)
+
+    def choose(logits: Tensor, i: int, done: Tensor) -> tuple[Tensor, Tensor]:
+        drawn = None if uniforms is None else uniforms[:, i]
+        options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+        token = choose_token(logits, drawn, **options).to(input_ids.dtype)
+        if not stop_ids:
+            return token, done
+        token = torch.where(done, stop_ids[0], token)
+        return token, done | (token[:, None] == stops).any(-1)
+
+    with torch.no_grad():
+        if isinstance(memory, Tensor):
+            memory = decoder.project(memory)
+        reading = {"memory": memory, "memory_mask": memory_mask}
+        cache = decoder.new_cache(B, T + M)
+        prompt = call(input_ids, key_mask=key_mask, cache=cache, **reading)
+        cache = prompt.cache
+        done = torch.zeros(B, dtype=torch.bool, device=input_ids.device)
+        token, done = choose(_last(prompt.logits, key_mask), 0, done)
+        tokens, lengths = [token], torch.ones(B, dtype=torch.int32, device=input_ids.device)
+        for i in range(1, M):
+            step = call(token[:, None], cache=cache, **reading)
+            cache, lengths = step.cache, lengths + ~done
+            token, done = choose(step.logits[:, 0], i, done)
+            tokens.append(token)
+    return Generation(torch.stack(tokens, -1), lengths)
+
+
+def _check_arrays(uniforms: Tensor | None, shape: tuple[int, int], key_mask: Tensor | None) -> None:
+    if uniforms is not None:
+        check_uniforms(tuple(uniforms.shape), shape)
+        if is_concrete(uniforms) and uniforms.numel():
+            check_uniform_range(uniforms.min().item(), uniforms.max().item())
+    if key_mask is not None and is_concrete(key_mask):
+        check_prompt_lengths((key_mask != 0).sum(-1).tolist())
+
+
+def _last(logits: Tensor, key_mask: Tensor | None) -> Tensor:
+    """Return the logits (B, V) after every prompt's last token."""
+    if key_mask is None:
+        return logits[:, -1]
+    last = (key_mask != 0).sum(-1) - 1
+    return torch.take_along_dim(logits, last[:, None, None], 1)[:, 0]

@@ -1,0 +1,220 @@
+"""Multi-head latent attention.
+
+B batch   T query positions   S key positions   D model width   N heads   C capacity
+R width of the latent of keys and values
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from diptych.spec import LatentAttentionConfig, NormConfig, RotaryConfig, RotaryTable, ScoreConfig
+from diptych.spec.cache_checks import check_cached_call, check_can_cache
+from diptych.spec.checks import check_sequence
+
+from . import functional
+from .functional.cache import Cache, RollingCache, append_rows, empty_cache, join_masks
+from .functional.heads import merge_heads, split_heads
+from .linear import linear
+from .module import Module
+from .norm import norm as make_norm
+from .position_bias import call_positions, rotate
+
+
+class LatentAttention(Module):
+    """Self-attention whose keys and values are made from one narrow latent vector per position.
+
+    ``latent, k_rope = x W_down``, ``k, v = norm(latent) W_up``; the key of a head is ``k`` beside
+    the rotated ``k_rope``, which all heads share, and its query has parts likewise (DeepSeek-V2,
+    DeepSeek-AI 2024, section 2.1). A cache holds the latent and ``k_rope`` alone.
+
+    Args:
+        d_model: Width D of the input and the output.
+        num_heads: Number N of heads.
+        kv_rank: Width R of the latent of keys and values.
+        nope_dim: Width of the part of a query and key that is not rotated.
+        rope_dim: Width of the part that is, even.
+        v_dim: Width of a head's values.
+        q_rank: Width of the latent of queries; None projects queries at once.
+        qkv_bias: Whether the projections down to the latents have a bias.
+        out_bias: Whether the output projection has a bias.
+        attention_dropout: Rate on the weights in training.
+        norm: Of the latents.
+        score: How scores are made; its scale defaults to 1 / sqrt(nope_dim + rope_dim).
+        rotary: How the rotated parts are rotated.
+
+    Raises:
+        ValueError: If a size is below 1 or the rotated width is odd.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        *,
+        kv_rank: int,
+        nope_dim: int,
+        rope_dim: int,
+        v_dim: int,
+        q_rank: int | None = None,
+        qkv_bias: bool = False,
+        out_bias: bool = False,
+        attention_dropout: float = 0.0,
+        norm: NormConfig = NormConfig(kind="rms"),
+        score: ScoreConfig = ScoreConfig(),
+        rotary: RotaryConfig = RotaryConfig(interleaved=True),
+    ):
+        super().__init__()
+        self.config = LatentAttentionConfig(
+            d_model=d_model,
+            num_heads=num_heads,
+            kv_rank=kv_rank,
+            nope_dim=nope_dim,
+            rope_dim=rope_dim,
+            v_dim=v_dim,
+            q_rank=q_rank,
+            qkv_bias=qkv_bias,
+            out_bias=out_bias,
+            attention_dropout=attention_dropout,
+            norm=norm,
+            score=score,
+            rotary=rotary,
+        )
+        N, q_width = num_heads, num_heads * (nope_dim + rope_dim)
+        if q_rank is None:
+            self.q_proj = linear(d_model, q_width, bias=False)
+        else:
+            self.q_down_proj = linear(d_model, q_rank, bias=qkv_bias)
+            self.q_norm = make_norm(norm, q_rank)
+            self.q_up_proj = linear(q_rank, q_width, bias=False)
+        self.kv_down_proj = linear(d_model, kv_rank + rope_dim, bias=qkv_bias)
+        self.kv_norm = make_norm(norm, kv_rank)
+        self.kv_up_proj = linear(kv_rank, N * (nope_dim + v_dim), bias=False)
+        self.out_proj = linear(N * v_dim, d_model, bias=out_bias)
+        self.rotary = RotaryTable(rotary, rope_dim)
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        *,
+        key_mask: Tensor | None = None,
+        bias: Tensor | None = None,
+        offset: int | Tensor = 0,
+        segment_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        cache: Cache | RollingCache | None = None,
+        need_weights: bool = True,
+    ) -> tuple[Tensor, Tensor | None] | tuple[Tensor, Tensor | None, Cache | RollingCache]:
+        """Let every position attend to all, through their latents.
+
+        Args:
+            x: (..., T, D).
+            mask: Boolean or integer, true or not 0 where a query may attend: (T, T), (..., T, T)
+                for all heads, or (..., N, T, T), size 1 broadcasting.
+            key_mask: Boolean or integer (..., T), the keys that may be attended to; with a cache
+                (B, T), which of the new rows are real: those before the padding.
+            bias: Floating, the shapes of ``mask``: added to the scores; -inf hides.
+            offset: Position of the first query among the keys, an int or one per sample.
+            segment_ids: Integer (..., T): a query sees the keys of its own segment.
+            position_ids: Positions, integer (T,) or (..., T), that rotate; None counts queries from
+                ``offset`` and keys from 0.
+            cache: Earlier positions, from ``new_cache`` or the last call; the new rows follow them.
+            need_weights: Whether to return the weights.
+
+        Returns:
+            Output (..., T, D) and weights (..., N, T, T), after the softmax, before dropout, or
+            None; both in the dtype of ``x``. With a cache also the cache after the call, and the
+            keys are its C slots, or, where it is rolling, its slots and the new rows.
+
+        Raises:
+            ValueError: If a shape does not fit, or the cache has no room.
+            TypeError: If a dtype does not fit.
+        """
+        config, score = self.config, self.config.score
+        check_sequence(tuple(x.shape), config.d_model)
+        if cache is not None:
+            check_cached_call(
+                is_causal=score.is_causal,
+                batch_size=cache.length.shape[0],
+                query=tuple(x.shape),
+                key_length=x.shape[-2],
+                offset=offset,
+                segment_ids=segment_ids,
+            )
+        at: Any = call_positions(
+            x, x.shape[-2], offset=offset, position_ids=position_ids, cache=cache
+        )
+        query = self._queries(x, at.queries, at.length)
+        latent, rotated, rows = *self._latents(x, at.keys, at.length), None
+        if cache is not None:
+            rows = append_rows(cache, (latent, rotated), key_mask=key_mask, window=score.window)
+            latent, rotated = rows.entries
+            mask, key_mask = join_masks(rows.visible, mask, query), None
+        key, value = self._keys_and_values(latent, rotated)
+        attended, weights = functional.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            mask=mask,
+            key_mask=key_mask,
+            bias=bias,
+            is_causal=score.is_causal and rows is None,
+            offset=offset,
+            window=score.window if rows is None else None,
+            segment_ids=segment_ids,
+            scale=score.scale,
+            softcap=score.softcap,
+            dropout=config.attention_dropout if self.training else 0.0,
+            need_weights=need_weights,
+        )
+        if rows is None:
+            return self.out_proj(merge_heads(attended)), weights
+        return self.out_proj(merge_heads(rows.refuse(attended))), weights, rows.cache
+
+    def new_cache(self, batch_size: int, capacity: int) -> Cache | RollingCache:
+        """Return a cache without positions, in the dtype of the parameters.
+
+        Args:
+            batch_size: B.
+            capacity: Number of positions that it has room for. Within a causal window the last
+                ones alone are kept, in a rolling cache.
+
+        Returns:
+            The cache, to be given as ``cache=``.
+
+        Raises:
+            ValueError: If a size is refused or the attention is not causal.
+        """
+        config = self.config
+        check_can_cache(is_causal=config.score.is_causal)
+        shapes = ((config.kv_rank,), (config.rope_dim,))
+        kernel = self.out_proj.weight
+        return empty_cache(kernel, batch_size, capacity, shapes, config.score, self.rotary)
+
+    def _queries(self, x: Tensor, positions: Tensor, length: int) -> Tensor:
+        """Return the queries, their last channels rotated, (..., N, T, nope_dim + rope_dim)."""
+        config = self.config
+        if config.q_rank is None:
+            query = self.q_proj(x)
+        else:
+            query = self.q_up_proj(self.q_norm(self.q_down_proj(x)))
+        query = split_heads(query, config.num_heads)
+        plain, rotated = query[..., : config.nope_dim], query[..., config.nope_dim :]
+        return torch.cat([plain, rotate(rotated, positions, self.rotary, length)], -1)
+
+    def _latents(self, x: Tensor, positions: Tensor, length: int) -> tuple[Tensor, Tensor]:
+        """Return what is cached: the latent (..., T, R) and the rotated part (..., T, rope_dim)."""
+        down = self.kv_down_proj(x)
+        latent, rotated = down[..., : self.config.kv_rank], down[..., self.config.kv_rank :]
+        rotated = rotate(rotated[..., None, :, :], positions, self.rotary, length)
+        return self.kv_norm(latent), rotated[..., 0, :, :]
+
+    def _keys_and_values(self, latent: Tensor, rotated: Tensor) -> tuple[Tensor, Tensor]:
+        """Return keys (..., N, S, nope_dim + rope_dim) and values (..., N, S, v_dim)."""
+        config = self.config
+        heads = split_heads(self.kv_up_proj(latent), config.num_heads)
+        plain, value = heads[..., : config.nope_dim], heads[..., config.nope_dim :]
+        shared = torch.broadcast_to(rotated[..., None, :, :], (*plain.shape[:-1], config.rope_dim))
+        return torch.cat([plain, shared], -1), value

@@ -1,0 +1,189 @@
+"""Learnt bias of the scores for the distance between a query and a key.
+
+T query positions   S key positions   N heads
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from diptych.spec import (
+    AlibiConfig,
+    BucketTable,
+    RelativeBiasConfig,
+    RelativePositionBiasConfig,
+    RotaryTable,
+    SlopeTable,
+)
+from diptych.spec.attention_checks import check_position_lengths
+
+from . import functional
+from .embedding import Embedding
+from .functional.cache import Cache, RollingCache
+from .functional.mask import align
+from .module import Module
+
+
+class RelativePositionBias(Module):
+    """A learnt number for every head and bucket of distances (Raffel et al. 2020, T5).
+
+    Args:
+        num_heads: Number N of heads.
+        num_buckets: Number of buckets.
+        max_distance: Distance from which all share the last bucket.
+        is_bidirectional: Whether keys after the query have buckets of their own.
+
+    Raises:
+        ValueError: If there are too few buckets or the distance lies within the exact ones.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        *,
+        num_buckets: int = 32,
+        max_distance: int = 128,
+        is_bidirectional: bool = True,
+    ):
+        super().__init__()
+        self.config = RelativePositionBiasConfig(
+            num_heads=num_heads,
+            num_buckets=num_buckets,
+            max_distance=max_distance,
+            is_bidirectional=is_bidirectional,
+        )
+        self.table = BucketTable(self.config)
+        self.bias_embed = Embedding(num_buckets, num_heads)
+
+    def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        """Return what is added to the scores.
+
+        Args:
+            query_positions: Integer (..., T).
+            key_positions: Integer (..., S), with the same leading dimensions.
+
+        Returns:
+            Bias (..., N, T, S), in the dtype of the parameters.
+
+        Raises:
+            TypeError: If the positions are not integer.
+        """
+        weight = self.bias_embed.weight
+        return functional.relative_bias(query_positions, key_positions, weight, self.table)
+
+
+class Positions(NamedTuple):
+    """Positions of a call.
+
+    Attributes:
+        queries: Integer (T,) or (..., T).
+        keys: Integer (S,) or (..., S).
+        length: All positions that the call may see, as far as shapes tell.
+    """
+
+    queries: Tensor
+    keys: Tensor
+    length: int
+
+
+def call_positions(
+    query: Tensor,
+    key_length: int,
+    *,
+    offset: int | Tensor = 0,
+    position_ids: Tensor | tuple[Tensor, Tensor] | None = None,
+    cache: Cache | RollingCache | None = None,
+) -> Positions:
+    """Return the positions of a call: those given, or counted from the offset and from 0.
+
+    Args:
+        query: (..., T, D), of which only the shape is read.
+        key_length: S.
+        offset: Position of the first query.
+        position_ids: Those of queries and keys, one array where T == S, else a pair.
+        cache: Where there is one, queries and keys are its next rows.
+
+    Returns:
+        The positions.
+
+    Raises:
+        ValueError: If one array is given for T != S.
+    """
+    T, S = query.shape[-2], key_length
+    length = max(T + offset if isinstance(offset, int) else T, S)
+    if cache is not None:
+        length = cache.entries[0].shape[-2]
+    if isinstance(position_ids, tuple):
+        return Positions(*position_ids, length)
+    if position_ids is not None:
+        check_position_lengths(T, S)
+        return Positions(position_ids, position_ids, length)
+    if cache is not None:
+        queries = cached_positions(cache, T)
+        return Positions(queries, queries, length)
+    start = torch.as_tensor(offset, device=query.device)[..., None]
+    queries = start + torch.arange(T, device=query.device)
+    return Positions(queries, torch.arange(S, device=query.device), length)
+
+
+def cached_positions(cache: Cache | RollingCache, number: int) -> Tensor:
+    """Return the next positions of every sample of a cache, integer (B, number)."""
+    return cache.length[:, None] + torch.arange(number, device=cache.length.device)
+
+
+def rotate(x: Tensor, positions: Tensor, table: RotaryTable | None, length: int) -> Tensor:
+    """Return heads (..., N, T, H) rotated by their positions, or as they are without a table."""
+    if table is None:
+        return x
+    return functional.apply_rotary(
+        x,
+        positions,
+        table.frequencies(length),
+        interleaved=table.config.interleaved,
+        factor=table.factor,
+    )
+
+
+def distance_bias(
+    config: RelativeBiasConfig | AlibiConfig | None, num_heads: int
+) -> RelativePositionBias | SlopeTable | None:
+    """Return what makes the bias of a config for so many heads.
+
+    Args:
+        config: Of the bias, or None.
+        num_heads: Number N of heads.
+
+    Returns:
+        A module, a table, or None.
+    """
+    if config is None:
+        return None
+    if isinstance(config, AlibiConfig):
+        return SlopeTable(config, num_heads)
+    return RelativePositionBias.from_config(config.of(num_heads))
+
+
+def add_distances(
+    bias: Tensor | None,
+    source: RelativePositionBias | SlopeTable | None,
+    query_positions: Tensor,
+    key_positions: Tensor,
+    query: Tensor,
+) -> Tensor | None:
+    """Return a call's bias plus that of the distances, for a query (..., N, T, H)."""
+    if source is None:
+        return bias
+    rank = max(query_positions.ndim, key_positions.ndim)
+    queries = query_positions.reshape(*[1] * (rank - query_positions.ndim), *query_positions.shape)
+    keys = key_positions.reshape(*[1] * (rank - key_positions.ndim), *key_positions.shape)
+    if isinstance(source, SlopeTable):
+        dtype = torch.promote_types(query.dtype, torch.float32)
+        slopes = torch.as_tensor(source.values).to(query.device, dtype)
+        distances = functional.alibi_bias(queries, keys, slopes)
+    else:
+        distances = source(queries, keys)
+    distances = distances.reshape(*[1] * (query.ndim - distances.ndim), *distances.shape)
+    if bias is None:
+        return distances
+    return align("bias", bias, query, keys.shape[-1]) + distances

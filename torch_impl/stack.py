@@ -1,0 +1,93 @@
+"""What encoder and decoder stacks have in common.
+
+B batch   T positions   S positions of the memory   D model width   N heads   V vocabulary
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from diptych.spec.checks import check_stack_length
+
+from .functional.cache import Cache, RollingCache
+from .multi_head_attention import KeyValue
+
+StackCache = tuple[Cache | RollingCache, ...]
+"""The cache of every layer."""
+
+
+class StackOutput(NamedTuple):
+    """What a stack of layers returns; None where it was not asked for.
+
+    Attributes:
+        output: Output of the last layer, normalised where there is a final norm, (..., T, D).
+        pooled: Vector of the whole sequence (..., D), if there is a pooler.
+        hidden_states: The first layer's input, then every layer's output, each (..., T, D).
+        attention_weights: Every layer's weights (..., N, T, T).
+        cross_attention_weights: Every layer's weights over the memory (..., N, T, S).
+        cache: Every layer's cache after the call.
+        logits: Scores of every token (..., T, V), if there is a head.
+    """
+
+    output: Tensor
+    pooled: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attention_weights: tuple[Tensor, ...] | None = None
+    cross_attention_weights: tuple[Tensor, ...] | None = None
+    cache: StackCache | None = None
+    logits: Tensor | None = None
+
+
+def run_layers(
+    layers: Any,
+    x: Tensor,
+    *,
+    memory: Tensor | Sequence[KeyValue] | None = None,
+    cache: StackCache | None = None,
+    need_weights: bool = False,
+    need_hidden_states: bool = False,
+    **options: Any,
+) -> StackOutput:
+    """Run layers one after the other.
+
+    Args:
+        layers: The layers.
+        x: Input of the first (..., T, D).
+        memory: What the cross-attentions read, projected for each or the same for all.
+        cache: Every layer's cache.
+        need_weights: Whether every layer's attention weights are returned.
+        need_hidden_states: Whether every layer's output is returned.
+        **options: Of every layer's call.
+
+    Returns:
+        The last layer's output and what was asked for.
+
+    Raises:
+        ValueError: If there is not one cache or projected memory a layer.
+    """
+    check_stack_length("cache", len(layers) if cache is None else len(cache), len(layers))
+    projected = memory if isinstance(memory, tuple | list) else [memory] * len(layers)
+    check_stack_length("memory", len(projected), len(layers))
+    hidden_states, weights, cross_weights, caches = [x], [], [], []
+    for i, layer in enumerate(layers):
+        result = layer(
+            x,
+            memory=projected[i],
+            cache=None if cache is None else cache[i],
+            need_weights=need_weights,
+            **options,
+        )
+        x = result.output
+        hidden_states.append(x)
+        weights.append(result.attention_weights)
+        cross_weights.append(result.cross_attention_weights)
+        caches.append(result.cache)
+    has_cross = need_weights and layers[0].config.cross_attention is not None
+    return StackOutput(
+        output=x,
+        hidden_states=tuple(hidden_states) if need_hidden_states else None,
+        attention_weights=tuple(weights) if need_weights else None,
+        cross_attention_weights=tuple(cross_weights) if has_cross else None,
+        cache=None if cache is None else tuple(caches),
+    )
