@@ -1,6 +1,8 @@
 PYTHON ?= python3
 PIP_ARGS ?=
 BIN := .venv/bin
+# One thread each: the arrays are small, and every core has a worker.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
 .PHONY: help demo test slow check bench clean
 
@@ -11,10 +13,10 @@ demo: .venv/ready    ## convert a trained BERT to Flax and prove it identical
 	$(BIN)/python examples/demo.py
 
 test: .venv/ready    ## the parity suite
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 slow: .venv/ready    ## its long tail
-	$(BIN)/python -m pytest -m slow
+	$(PYTEST) -m slow
 
 check: .venv/ready   ## formatting, lint, types
 	$(BIN)/ruff format --check .

@@ -1,5 +1,6 @@
 """What every test shares: the tally of the exact tier, judged once over the whole run."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import jax
@@ -9,6 +10,7 @@ from diptych.parity.compare import tie_fault, tie_limit
 from parity_tests.harness import Tally
 
 TALLY = pytest.StashKey[Tally]()
+COUNTS = pytest.StashKey[Counter[str]]()
 
 # Eager JAX compiles every operation of every new shape; what a compiled run also proves, or torch
 # shows alike, is run by hand: make slow.
@@ -49,14 +51,39 @@ def _bounded_memory() -> Iterator[None]:
     jax.clear_caches()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep what XLA compiles: eager JAX spends most of a run compiling the same small programs."""
+    config.stash[COUNTS] = Counter()
+    jax.config.update("jax_compilation_cache_dir", str(config.cache.mkdir("xla")))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Count what this process compared; a worker hands its counts to the process it works for."""
+    config = session.config
+    counts = config.stash[COUNTS]
+    tally = config.stash.get(TALLY, Tally())
+    for kind in ("outputs", "gradients"):
+        rows = getattr(tally, kind)
+        counts[kind] += sum(row.count for row in rows)
+        counts[f"{kind}, ties"] += sum(row.ties for row in rows)
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["counts"] = dict(counts)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node) -> None:
+    """Add the counts of a worker."""
+    node.config.stash[COUNTS].update(getattr(node, "workeroutput", {}).get("counts", {}))
+
+
 def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
     """Print the claim of the exact tier with its numbers."""
-    tally = config.stash.get(TALLY, None)
-    if tally is None:
-        return
-    for kind, rows in (("outputs", tally.outputs), ("gradients", tally.gradients)):
-        count, ties = sum(row.count for row in rows), sum(row.ties for row in rows)
+    counts = config.stash[COUNTS]
+    for kind in ("outputs", "gradients"):
+        count, ties = counts[kind], counts[f"{kind}, ties"]
         limit = f", at most {tie_limit(count)} allowed" if kind == "outputs" else ""
-        terminalreporter.write_line(
-            f"exact tier, {kind}: {count:,} values compared, {ties} differ in float32{limit}"
-        )
+        if count:
+            terminalreporter.write_line(
+                f"exact tier, {kind}: {count:,} values compared, {ties} differ in float32{limit}"
+            )

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from diptych.parity.compare import compare_exact
 from diptych.spec import AlibiConfig, DecoderConfig, ScoreConfig
@@ -127,7 +128,7 @@ def test_both_panels_compute_the_same(config: DecoderConfig) -> None:
 def test_compiled_steps_compute_the_same(config: DecoderConfig) -> None:
     for panel in (TORCH, JAX):
         model = build(panel, config)
-        with panel.wide():
+        with panel.wide(), torch.no_grad():
 
             def step(ids: Any, cache: Any, model: Any = model) -> Any:
                 result = model(ids, cache=cache)

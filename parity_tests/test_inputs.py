@@ -23,7 +23,7 @@ def test_only_heads_take_no_plain_input():
     assert without == WITHOUT_PLAIN_INPUT
 
 
-@pytest.mark.parametrize("name", EXAMPLES.keys() - WITHOUT_PLAIN_INPUT)
+@pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - WITHOUT_PLAIN_INPUT))
 def test_the_component_accepts_its_batches(name, tmp_path):
     config = EXAMPLES[name].config
     component = getattr(torch_impl, config.component)

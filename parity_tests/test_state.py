@@ -198,6 +198,8 @@ def test_functional_call_is_the_call(panel: str, component: str) -> None:
     """google/flax#1262 too: numpy parameters compute as the framework's own do."""
     config, arguments = EXAMPLES[component]
     module = build(panel, config)
+    if panel == "torch":  # it sums in another order where a weight wants a gradient
+        module.requires_grad_(False)
     converted = arrays(panel, arguments)
     right = flat(module(*converted))
     weights = in_layout(panel, config, random_weights(config))
@@ -205,9 +207,7 @@ def test_functional_call_is_the_call(panel: str, component: str) -> None:
     before = PANELS[panel].export_state(other)
     found = flat(PANELS[panel].functional_call(other, weights, *converted))
     for ours, theirs in zip(found, right, strict=True):
-        # torch's kernels sum plain tensors and parameters in another order: 4.8e-7 was seen.
-        bound = 8 * np.finfo(np.float32).eps / 2 * np.abs(theirs).max(initial=0)
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=bound)
+        np.testing.assert_array_equal(ours, theirs)
     after = PANELS[panel].export_state(other)
     assert all(after[name].tobytes() == array.tobytes() for name, array in before.items())
 
