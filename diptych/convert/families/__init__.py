@@ -2,10 +2,14 @@
 
 from .bert import BERT
 from .family import RECIPES, Family, Recreated, Variants, recreate
+from .gpt2 import GPT2
+from .llama import LLAMA
 from .seed_encoder import SEED_ENCODER
 from .seed_head import SEED_HEAD
 
-FAMILIES: dict[str, Family] = {family.name: family for family in (BERT, SEED_ENCODER, SEED_HEAD)}
+FAMILIES: dict[str, Family] = {
+    family.name: family for family in (BERT, GPT2, LLAMA, SEED_ENCODER, SEED_HEAD)
+}
 """Every family by the name that ``--family`` takes."""
 
 

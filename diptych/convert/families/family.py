@@ -92,9 +92,9 @@ def _zeros(dtype: np.dtype, shape: Shape) -> np.ndarray:
 
 
 def _lower_triangle(dtype: np.dtype, shape: Shape) -> np.ndarray | None:
-    if len(shape) != 2 or shape[0] != shape[1]:
+    if len(shape) < 2 or shape[-1] != shape[-2] or set(shape[:-2]) - {1}:
         return None
-    return np.tri(shape[0], dtype=np.bool_).astype(dtype)
+    return np.tri(shape[-1], dtype=np.bool_).astype(dtype).reshape(shape)
 
 
 RECIPES: dict[str, Callable[[np.dtype, Shape], np.ndarray | None]] = {

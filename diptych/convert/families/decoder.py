@@ -1,0 +1,166 @@
+"""What every family of decoder-only language models does alike: prefix, head, buffers, settings.
+
+Variants: ``prefix`` (names begin with ``model.`` or the like, as in a model with a head) and
+``head_weight`` (the output layer is stored, also where it is the token table).
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ...spec import Config, DecoderConfig
+from ...spec.checks import Shape
+from ..rules import Rule, rule
+from ..settings import SettingsTable, axis_sizes, check_layer_count, layer_count
+from ..tie import Tie
+from ..transforms import Transform
+from .common import first_difference
+from .family import Family, Variants
+from .names import Modules, module_rules, module_templates
+from .rope import ROPE_SPELLINGS
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecoderFamily:
+    """One family of decoders, as a table and three functions; ``family`` makes the rest.
+
+    Attributes:
+        name: What ``--family`` calls it.
+        summary: One line for ``diptych families``.
+        model_types: Values of ``model_type`` in its config.json.
+        architectures: Classes with and without a head, as ``architectures`` names them.
+        modules: Our modules by theirs; theirs without the prefix.
+        settings: The settings that it knows.
+        sizes: Settings that a bare state dict shows: the tensor, without the prefix, and its axis.
+        read: From settings, sizes included, to the config of the model with a head; raises
+            ValueError, ``KEY: CAUSE``, where a setting is missing or refused.
+        write: From that config to settings in the current spelling.
+        transforms: From their tensors to ours, by their name in ``modules``.
+        prefix: Before the names of a model with a head.
+        layers: Their name of the list of layers, and the setting of their number.
+        head: Their name of the output layer, outside the prefix.
+        buffers: Names, without the prefix, of what is no parameter, with their recipe.
+        linen_norm: The leaf name of norms in Flax files.
+    """
+
+    name: str
+    summary: str
+    model_types: tuple[str, ...]
+    architectures: tuple[str, str]
+    modules: Modules
+    settings: SettingsTable
+    sizes: Mapping[str, tuple[str, int]]
+    read: Callable[[dict[str, Any]], DecoderConfig]
+    write: Callable[[DecoderConfig], dict[str, Any]]
+    transforms: Callable[[DecoderConfig], Mapping[str, Transform]] = lambda config: {}
+    prefix: str = "model."
+    layers: tuple[str, str] = ("layers", "num_hidden_layers")
+    head: str = "lm_head"
+    buffers: Mapping[str, str | None] = field(default_factory=dict)
+    linen_norm: str = "scale"
+
+    @property
+    def family(self) -> Family:
+        """Return the family as the converter takes it."""
+        prefixes = ("", self.prefix)
+        return Family(
+            name=self.name,
+            summary=self.summary,
+            model_types=self.model_types,
+            templates=(
+                *module_templates(self.modules, prefixes),
+                *(f"{prefix}{name}" for prefix in prefixes for name in self.buffers),
+                *(f"{self.head}.{part}" for part in ("weight", "bias")),
+            ),
+            settings=self.settings,
+            find_variants=self._find_variants,
+            usual_variants=self._usual_variants,
+            read_config=self._read_config,
+            write_config=self._write_config,
+            rules=self._rules,
+            buffers={f"{p}{name}": r for p in prefixes for name, r in self.buffers.items()},
+        )
+
+    def _find_variants(self, names: Collection[str]) -> Variants:
+        found = {
+            "prefix": any(name.startswith(self.prefix) for name in names),
+            "head_weight": f"{self.head}.weight" in names,
+        }
+        return tuple(name for name, is_found in found.items() if is_found)
+
+    def _usual_variants(self, config: Config) -> Variants:
+        return ("prefix",) if isinstance(config, DecoderConfig) and config.head else ()
+
+    def _read_config(
+        self, settings: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
+    ) -> Config:
+        values = {**settings}
+        prefix = self.prefix if "prefix" in variants else ""
+        for key, (name, axis) in self.sizes.items():
+            if values[key] is None and f"{prefix}{name}" in shapes:
+                rank = len(shapes[f"{prefix}{name}"])
+                values[key] = axis_sizes(shapes, f"{prefix}{name}", rank)[axis]
+        layers, key = self.layers
+        if values[key] is None:
+            values[key] = layer_count(shapes, f"{prefix}{layers}.")
+        check_layer_count(values[key], shapes, key)
+        config = self.read(values)
+        return config if self._has_head(values, variants) else replace(config, head=None)
+
+    def _has_head(self, values: Mapping[str, Any], variants: Variants) -> bool:
+        """Return whether there are logits: old files lack the prefix, a tied head has no tensor."""
+        names = values.get("architectures") or ()
+        return bool(variants) or self.architectures[0] in (
+            [names] if isinstance(names, str) else names
+        )
+
+    def _write_config(self, config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
+        if not isinstance(config, DecoderConfig) or config.embedding is None:
+            raise ValueError(f"{self.name} is a Decoder with an embedding")
+        try:
+            wanted = self.write(config)
+        except (AttributeError, TypeError) as error:
+            raise ValueError(f"{self.name} has no such Decoder: {error}") from None
+        settings: dict[str, Any] = {**(source or {}), "model_type": self.model_types[0]}
+        if source and source.get("model_type") in self.model_types:
+            settings["model_type"] = source["model_type"]
+        if not settings.get("architectures"):
+            settings["architectures"] = [self.architectures[0 if config.head else 1]]
+        both = {key: wanted[key] for key in ROPE_SPELLINGS if key in wanted and key not in settings}
+        if source and not self._difference(config, settings | both):
+            return settings | both
+        settings |= wanted
+        difference = self._difference(config, settings)
+        if difference:
+            raise ValueError(f"{self.name} has no such Decoder: {difference}")
+        return settings
+
+    def _difference(self, config: DecoderConfig, settings: Mapping[str, Any]) -> str:
+        """Return where a config differs from what its settings would be read as."""
+        try:
+            read = self.read(self.settings.values(settings))
+        except (TypeError, ValueError) as error:
+            return str(error)
+        return first_difference(config, read if config.head else replace(read, head=None))
+
+    def _rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
+        assert isinstance(config, DecoderConfig)
+        prefix = self.prefix if "prefix" in variants else ""
+        rules = module_rules(
+            self.modules, config.leaves(), theirs=prefix, transforms=self.transforms(config)
+        )
+        if config.head is None:
+            return tuple(rules)
+        if not config.head.tied:
+            rules += module_rules({self.head: "head.vocab_proj"}, config.leaves())
+            return tuple(rules)
+        if config.head.bias:
+            rules.append(rule(f"{self.head}.bias", "head.vocab_bias_param"))
+        if "head_weight" in variants:
+            rules = [self._with_copy(each) for each in rules]
+        return tuple(rules)
+
+    def _with_copy(self, table: Rule) -> Rule:
+        if table.target != ("embedding.token_embed.weight",):
+            return table
+        return rule((*table.source, f"{self.head}.weight"), table.target, Tie(2))
