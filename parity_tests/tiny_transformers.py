@@ -1,4 +1,4 @@
-"""Tiny random models of ``transformers``: every parameter drawn anew, no norm scale 1, no bias 0."""
+"""Tiny random models of ``transformers``, every parameter drawn anew."""
 
 import zlib
 from collections.abc import Callable
@@ -27,9 +27,9 @@ class FamilyCase:
         ours: Inputs of ours, by ours.
         outputs: Our output by theirs: a name as ``named_arrays`` gives it.
         lists: Our list of outputs by their list of outputs.
-        options: Of its construction.
-        prepare: Changes the model once it is built.
-        skip: Their outputs that are not ours, by ours, with the reason.
+        options: How it is opened.
+        prepare: Changes the model once it is built or opened.
+        last: Our name of their last hidden state, which they normalise.
     """
 
     family: str
@@ -41,7 +41,7 @@ class FamilyCase:
     lists: dict[str, str]
     options: dict[str, Any] = field(default_factory=dict)
     prepare: Callable[[Any], None] = lambda model: None
-    skip: dict[str, str] = field(default_factory=dict)
+    last: str = "[output]"
 
 
 def text_inputs() -> dict[str, np.ndarray]:
@@ -68,12 +68,14 @@ def save_tiny(case: FamilyCase, folder: Path) -> None:
 
 def open_theirs(case: FamilyCase, folder: Path, dtype: torch.dtype) -> torch.nn.Module:
     """Open a folder as ``transformers`` does; nothing in it may be missing or unexpected."""
+    options = {"attn_implementation": "eager"} | case.options
     model, info = case.model.from_pretrained(
-        folder, attn_implementation="eager", dtype=dtype, output_loading_info=True, **case.options
+        folder, dtype=dtype, output_loading_info=True, **options
     )
     assert not info["missing_keys"]
     assert not info["unexpected_keys"]
     assert not info["mismatched_keys"]
+    case.prepare(model)
     return model.eval()
 
 
@@ -90,12 +92,16 @@ def _call(case: FamilyCase, model: Any, dtype: torch.dtype) -> dict[str, np.ndar
         name: to_torch(array).to(dtype) if array.dtype.kind == "f" else to_torch(array)
         for name, array in case.inputs().items()
     }
+    wanted = {f"output_{theirs}": True for theirs in case.lists}
     with torch.no_grad():
-        found = model(**tensors, output_hidden_states=True, output_attentions=True)
+        found = model(**tensors, **wanted)
     outputs = {ours: found[theirs] for theirs, ours in case.outputs.items()}
     for theirs, ours in case.lists.items():
-        outputs |= {f"{ours}[{i}]": tensor for i, tensor in enumerate(found[theirs])}
-    return {name: from_torch(tensor) for name, tensor in outputs.items() if name not in case.skip}
+        parts = list(found[theirs])
+        if theirs == "hidden_states" and case.last:
+            outputs[case.last] = parts.pop()
+        outputs |= {f"{ours}[{i}]": tensor for i, tensor in enumerate(parts)}
+    return {name: from_torch(tensor) for name, tensor in outputs.items()}
 
 
 def redraw(model: torch.nn.Module, seed: int = 0) -> None:

@@ -1,15 +1,58 @@
 """Families of foreign checkpoints: one file each, and this registry."""
 
 from .bert import BERT
+from .bloom import BLOOM
+from .cohere import COHERE
+from .deepseek_v3 import DEEPSEEK_V3
+from .falcon import FALCON
 from .family import RECIPES, Family, Recreated, Variants, recreate
+from .gemma import GEMMA
+from .gemma2 import GEMMA2
+from .gemma3 import GEMMA3
 from .gpt2 import GPT2
+from .gpt_neox import GPT_NEOX
+from .gpt_oss import GPT_OSS
 from .llama import LLAMA
+from .mistral import MISTRAL
+from .mixtral import MIXTRAL
+from .mpt import MPT
+from .olmo2 import OLMO2
+from .opt import OPT
+from .phi3 import PHI3
+from .qwen2 import QWEN2
+from .qwen3 import QWEN3
+from .qwen3_moe import QWEN3_MOE
 from .seed_encoder import SEED_ENCODER
 from .seed_head import SEED_HEAD
+from .starcoder2 import STARCODER2
 
-FAMILIES: dict[str, Family] = {
-    family.name: family for family in (BERT, GPT2, LLAMA, SEED_ENCODER, SEED_HEAD)
-}
+_ALL = (
+    BERT,
+    GPT2,
+    LLAMA,
+    MISTRAL,
+    QWEN2,
+    QWEN3,
+    GEMMA,
+    GEMMA2,
+    GEMMA3,
+    PHI3,
+    GPT_NEOX,
+    OLMO2,
+    OPT,
+    BLOOM,
+    FALCON,
+    MPT,
+    STARCODER2,
+    COHERE,
+    MIXTRAL,
+    QWEN3_MOE,
+    GPT_OSS,
+    DEEPSEEK_V3,
+    SEED_ENCODER,
+    SEED_HEAD,
+)
+FAMILIES: dict[str, Family] = {family.name: family for family in _ALL}
 """Every family by the name that ``--family`` takes."""
 
 

@@ -30,12 +30,15 @@ class DecoderFamily:
         model_types: Values of ``model_type`` in its config.json.
         architectures: Classes with and without a head, as ``architectures`` names them.
         modules: Our modules by theirs; theirs without the prefix.
+        select: From a config to those of the modules that it has, where names alone do not tell.
         settings: The settings that it knows.
         sizes: Settings that a bare state dict shows: the tensor, without the prefix, and its axis.
         read: From settings, sizes included, to the config of the model with a head; raises
             ValueError, ``KEY: CAUSE``, where a setting is missing or refused.
         write: From that config to settings in the current spelling.
         transforms: From their tensors to ours, by their name in ``modules``.
+        extra_rules: From a config and the prefix to rules that no table of modules gives.
+        extra_names: The names that these may take, templates without the prefix.
         prefix: Before the names of a model with a head.
         layers: Their name of the list of layers, and the setting of their number.
         head: Their name of the output layer, outside the prefix.
@@ -52,7 +55,10 @@ class DecoderFamily:
     sizes: Mapping[str, tuple[str, int]]
     read: Callable[[dict[str, Any]], DecoderConfig]
     write: Callable[[DecoderConfig], dict[str, Any]]
+    select: Callable[[DecoderConfig], Modules] | None = None
     transforms: Callable[[DecoderConfig], Mapping[str, Transform]] = lambda config: {}
+    extra_rules: Callable[[DecoderConfig, str], list[Rule]] = lambda config, prefix: []
+    extra_names: tuple[str, ...] = ()
     prefix: str = "model."
     layers: tuple[str, str] = ("layers", "num_hidden_layers")
     head: str = "lm_head"
@@ -69,7 +75,7 @@ class DecoderFamily:
             model_types=self.model_types,
             templates=(
                 *module_templates(self.modules, prefixes),
-                *(f"{prefix}{name}" for prefix in prefixes for name in self.buffers),
+                *(f"{p}{name}" for p in prefixes for name in (*self.buffers, *self.extra_names)),
                 *(f"{self.head}.{part}" for part in ("weight", "bias")),
             ),
             settings=self.settings,
@@ -146,9 +152,11 @@ class DecoderFamily:
     def _rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
         assert isinstance(config, DecoderConfig)
         prefix = self.prefix if "prefix" in variants else ""
+        modules = self.select(config) if self.select else self.modules
         rules = module_rules(
-            self.modules, config.leaves(), theirs=prefix, transforms=self.transforms(config)
+            modules, config.leaves(), theirs=prefix, transforms=self.transforms(config)
         )
+        rules += self.extra_rules(config, prefix)
         if config.head is None:
             return tuple(rules)
         if not config.head.tied:

@@ -23,7 +23,7 @@ from .common import (
     write_activation,
 )
 from .decoder import DecoderFamily
-from .llama import write_tie
+from .llama_like import shortest_cycle, write_tie
 
 _MODULES = {
     "wte": "embedding.token_embed",
@@ -69,7 +69,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         for each in _scales(values, scale, d_model, num_heads, num_layers)
     )
     return DecoderConfig(
-        layer=layers if len(layers) > 1 else layers[0],
+        layer=shortest_cycle(layers),
         num_layers=num_layers,
         embedding=TextEmbeddingConfig(
             vocab_size=vocab_size,

@@ -1,7 +1,7 @@
 """Rotary settings in both spellings.
 
-Old: ``rope_theta`` and ``rope_scaling``. New (``transformers`` 5): ``rope_parameters`` with both, or
-one such object for every type of layer. Both are read, and both are written.
+Old: ``rope_theta`` and ``rope_scaling``. New (``transformers`` 5): ``rope_parameters`` with both,
+or one such object for every type of layer. Both are read, and both are written.
 """
 
 from collections.abc import Mapping
