@@ -37,10 +37,12 @@ def test_there_and_back_is_byte_for_byte(case: FamilyCase, tmp_path):
 
 @all_cases
 def test_outputs_are_those_of_transformers(tally, case: FamilyCase, tmp_path):
-    save_tiny(case, tmp_path)
-    loaded = read_model(tmp_path, layout="torch")
-    exact = call_theirs(case, tmp_path, torch.float64)
-    theirs = call_theirs(case, tmp_path, torch.float32)
+    save_tiny(case, tmp_path / "source")
+    convert_checkpoint(tmp_path / "source", tmp_path / "flax", to="flax")
+    convert_checkpoint(tmp_path / "flax", tmp_path / "back", to="hf")
+    loaded = read_model(tmp_path / "source", layout="torch")
+    exact = call_theirs(case, tmp_path / "back", torch.float64)
+    theirs = call_theirs(case, tmp_path / "back", torch.float32)
     arguments = case.ours(case.inputs())
     names = [name for name in arguments if name not in ("inputs", "images", "features")]
     options = {name: arguments.pop(name) for name in names}

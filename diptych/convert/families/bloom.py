@@ -18,11 +18,12 @@ from ..transforms import Transform
 from .common import ARCHITECTURES, BOOKKEEPING, FIXED, NUMBER
 from .decoder import DecoderFamily
 from .fused import both_parts, groups
-from .llama_like import token_embedding, write_tie
+from .llama_like import token_embedding, write_ends
+from .names import Modules
 
 _LAYER, _OURS = "h.{i}", "layers.{i}"
 _QKV = f"{_LAYER}.self_attention.query_key_value"
-_MODULES = {
+_MODULES: Modules = {
     "word_embeddings": "embedding.token_embed",
     "word_embeddings_layernorm": "embedding.embed_norm",
     f"{_LAYER}.input_layernorm": f"{_OURS}.attention_norm",
@@ -66,7 +67,6 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
     layer: Any = config.layer
-    embedding: Any = config.embedding
     return {
         "attention_dropout": layer.attention.attention_dropout,
         "hidden_dropout": layer.dropout,
@@ -74,8 +74,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
         "layer_norm_epsilon": layer.norm.of(1).eps,
         "n_head": layer.attention.num_heads,
         "n_layer": config.num_layers,
-        "vocab_size": embedding.vocab_size,
-        **write_tie(config),
+        **write_ends(config),
     }
 
 

@@ -30,7 +30,7 @@ from .llama_like import (
     read_decoder,
     read_feed_forward,
     read_norm,
-    write_tie,
+    write_ends,
 )
 from .rope import read_rotary, write_rotary
 
@@ -149,8 +149,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
         "routed_scaling_factor": router.scale,
         "topk_group": router.top_groups,
         "v_head_dim": attention.v_dim,
-        "vocab_size": config.embedding.vocab_size,
-        **write_tie(config),
+        **write_ends(config),
         **write_rotary(attention.rotary, attention.rope_dim),
     }
 

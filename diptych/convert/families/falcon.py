@@ -29,13 +29,13 @@ from .common import (
 )
 from .decoder import DecoderFamily
 from .fused import both_parts, groups
-from .llama_like import read_decoder, write_tie
+from .llama_like import read_decoder, write_ends
 from .names import Modules
 from .rope import ROPE_SETTINGS, read_rotary, write_rotary
 
 _LAYER, _OURS = "h.{i}", "layers.{i}"
 _QKV = f"{_LAYER}.self_attention.query_key_value"
-_MODULES = {
+_MODULES: Modules = {
     "word_embeddings": "embedding.token_embed",
     _QKV: tuple(f"{_OURS}.attention.{x}_proj" for x in "qkv"),
     f"{_LAYER}.self_attention.dense": f"{_OURS}.attention.out_proj",
@@ -43,11 +43,11 @@ _MODULES = {
     f"{_LAYER}.mlp.dense_4h_to_h": f"{_OURS}.feed_forward.down_proj",
     "ln_f": "final_norm",
 }
-_PARALLEL_NORMS = {
+_PARALLEL_NORMS: Modules = {
     f"{_LAYER}.ln_attn": f"{_OURS}.attention_norm",
     f"{_LAYER}.ln_mlp": f"{_OURS}.feed_forward_norm",
 }
-_NORMS = {
+_NORMS: Modules = {
     f"{_LAYER}.input_layernorm": f"{_OURS}.attention_norm",
     f"{_LAYER}.post_attention_layernorm": f"{_OURS}.feed_forward_norm",
 }
@@ -123,15 +123,15 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
         if is_grouped
         else None,
         "parallel_attn": layer.is_parallel,
-        "vocab_size": config.embedding.vocab_size,
-        **write_tie(config),
+        **write_ends(config),
         **({} if attention.rotary is None else write_rotary(attention.rotary, width)),
     }
 
 
 def _select(config: DecoderConfig) -> Modules:
     layer: Any = config.layers[0]
-    return _MODULES | (_PARALLEL_NORMS if layer.norm_placement == "parallel" else _NORMS)
+    norms = _PARALLEL_NORMS if layer.norm_placement == "parallel" else _NORMS
+    return {**_MODULES, **norms}
 
 
 def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
@@ -144,7 +144,7 @@ FALCON = DecoderFamily(
     summary="Falcon (FalconForCausalLM, FalconModel), multi-query, grouped and multi-head",
     model_types=("falcon",),
     architectures=("FalconForCausalLM", "FalconModel"),
-    modules=_MODULES | _PARALLEL_NORMS | _NORMS,
+    modules={**_MODULES, **_PARALLEL_NORMS, **_NORMS},
     select=_select,
     settings=SettingsTable(
         understood={

@@ -1,6 +1,5 @@
 """Gemma 3's text model (Kamath et al. 2025) as ``transformers`` stores it: two rotations."""
 
-from dataclasses import replace
 from typing import Any
 
 from ...spec import BlockConfig, DecoderConfig, QKNormConfig
@@ -85,10 +84,10 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
         rotaries[FULL if attention.score.window is None else SLIDING] = attention.rotary
     objects = {kind: rotary_object(rotary, width) for kind, rotary in rotaries.items()}
     full = rotaries.get(FULL)
-    plain = full is None or full.scaling is None
+    scaling = {k: v for k, v in objects.get(FULL, {}).items() if k != "rope_theta"}
     return settings | {
         "rope_parameters": objects,
-        "rope_scaling": None if plain else rotary_object(replace(full, theta=1.0), width),
+        "rope_scaling": scaling if full and full.scaling else None,
         "rope_theta": full.theta if full else _THETAS[FULL],
         "rope_local_base_freq": rotaries[SLIDING].theta if SLIDING in rotaries else 1e4,
     }

@@ -23,9 +23,10 @@ from .common import (
     write_activation,
 )
 from .decoder import DecoderFamily
-from .llama_like import shortest_cycle, write_tie
+from .llama_like import shortest_cycle, write_ends
+from .names import Modules
 
-_MODULES = {
+_MODULES: Modules = {
     "wte": "embedding.token_embed",
     "wpe": "embedding.position_embed",
     "h.{i}.ln_1": "layers.{i}.attention_norm",
@@ -115,8 +116,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
         "resid_pdrop": layer.dropout,
         "scale_attn_by_inverse_layer_idx": by_layer,
         "scale_attn_weights": scales[0] is None or (by_layer and scales[0] == first),
-        "vocab_size": embedding.vocab_size,
-        **write_tie(config),
+        **write_ends(config),
     }
 
 

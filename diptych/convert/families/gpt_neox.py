@@ -23,12 +23,13 @@ from .common import (
 )
 from .decoder import DecoderFamily
 from .fused import both_parts, groups
-from .llama_like import read_decoder, write_tie
+from .llama_like import read_decoder, write_ends
+from .names import Modules
 from .rope import ROPE_SETTINGS, read_rotary, write_rotary
 
 _LAYER = "layers.{i}"
 _QKV = f"{_LAYER}.attention.query_key_value"
-_MODULES = {
+_MODULES: Modules = {
     "embed_in": "embedding.token_embed",
     f"{_LAYER}.input_layernorm": f"{_LAYER}.attention_norm",
     _QKV: tuple(f"{_LAYER}.attention.{x}_proj" for x in "qkv"),
@@ -86,8 +87,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
         "rotary_emb_base": rotary["rope_theta"],
         "rotary_pct": dim / width,
         "use_parallel_residual": layer.is_parallel,
-        "vocab_size": config.embedding.vocab_size,
-        **write_tie(config),
+        **write_ends(config),
         **rotary,
         # Without it transformers takes a quarter.
         "partial_rotary_factor": dim / width,

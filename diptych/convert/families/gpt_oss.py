@@ -28,9 +28,10 @@ from .llama_like import (
     write_decoder,
     write_windows,
 )
+from .names import Modules
 
 _MIXTURE, _OURS = "layers.{i}.mlp", "layers.{i}.feed_forward"
-_BANKS = {
+_BANKS: Modules = {
     f"{_MIXTURE}.router": f"{_OURS}.router_proj",
     f"{_MIXTURE}.experts.gate_up_proj": (
         f"{_OURS}.experts.gate_param",
@@ -43,7 +44,7 @@ _BANKS = {
     f"{_MIXTURE}.experts.down_proj": f"{_OURS}.experts.down_param",
     f"{_MIXTURE}.experts.down_proj_bias": f"{_OURS}.experts.down_bias_param",
 }
-_SINKS = {"layers.{i}.self_attn.sinks": "layers.{i}.attention.sinks_param"}
+_SINKS: Modules = {"layers.{i}.self_attn.sinks": "layers.{i}.attention.sinks_param"}
 
 
 def _read(values: dict[str, Any]) -> DecoderConfig:
@@ -95,7 +96,7 @@ GPT_OSS = DecoderFamily(
     summary="gpt-oss, dequantised (GptOssForCausalLM, GptOssModel)",
     model_types=("gpt_oss",),
     architectures=("GptOssForCausalLM", "GptOssModel"),
-    modules=ENDS | ATTENTION | NORMS | _SINKS | _BANKS,
+    modules={**ENDS, **ATTENTION, **NORMS, **_SINKS, **_BANKS},
     settings=SettingsTable(
         understood=_UNDERSTOOD
         | WINDOWS

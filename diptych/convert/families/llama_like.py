@@ -151,8 +151,7 @@ def write_decoder(
         "num_hidden_layers": config.num_layers,
         "num_key_value_heads": num_kv_heads,
         "rms_norm_eps": layer.norm.of(1).eps,
-        "vocab_size": config.embedding.vocab_size,
-        **write_tie(config),
+        **write_ends(config),
         **write_rotary(attention.rotary, width),
     }
 
@@ -211,6 +210,8 @@ def token_embedding(vocab_size: int, d_model: int, **options: Any) -> TextEmbedd
     return TextEmbeddingConfig(vocab_size=vocab_size, d_model=d_model, **options)
 
 
-def write_tie(config: DecoderConfig) -> dict[str, bool]:
-    """Return the setting of a tied head, if there is a head."""
-    return {} if config.head is None else {"tie_word_embeddings": config.head.tied}
+def write_ends(config: DecoderConfig) -> dict[str, Any]:
+    """Return the settings of the token table and, if there is a head, whether it is that table."""
+    embedding: Any = config.embedding
+    tied = {} if config.head is None else {"tie_word_embeddings": config.head.tied}
+    return {"vocab_size": embedding.vocab_size, **tied}

@@ -17,11 +17,12 @@ from ..settings import Setting, SettingsTable, require
 from ..transforms import Split, Transform
 from .common import ARCHITECTURES, BOOKKEEPING, FIXED, NUMBER
 from .decoder import DecoderFamily
-from .llama_like import token_embedding, write_tie
+from .llama_like import token_embedding, write_ends
+from .names import Modules
 
 _LAYER, _OURS = "blocks.{i}", "layers.{i}"
 _QKV = f"{_LAYER}.attn.Wqkv"
-_MODULES = {
+_MODULES: Modules = {
     "wte": "embedding.token_embed",
     f"{_LAYER}.norm_1": f"{_OURS}.attention_norm",
     _QKV: tuple(f"{_OURS}.attention.{x}_proj" for x in "qkv"),
@@ -85,7 +86,6 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
     layer: Any = config.layer
-    embedding: Any = config.embedding
     alibi: Any = config.position_bias
     return {
         "attn_config": {
@@ -98,8 +98,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
         "layer_norm_epsilon": layer.norm.of(1).eps,
         "n_heads": layer.attention.num_heads,
         "n_layers": config.num_layers,
-        "vocab_size": embedding.vocab_size,
-        **write_tie(config),
+        **write_ends(config),
     }
 
 

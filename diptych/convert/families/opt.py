@@ -22,7 +22,7 @@ from .common import (
     write_activation,
 )
 from .decoder import DecoderFamily
-from .llama_like import write_tie
+from .llama_like import write_ends
 
 _LAYER = "layers.{i}"
 _MODULES = {
@@ -102,9 +102,8 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
         "max_position_embeddings": embedding.max_seq_len,
         "num_attention_heads": layer.attention.num_heads,
         "num_hidden_layers": config.num_layers,
-        "vocab_size": embedding.vocab_size,
         "word_embed_proj_dim": config.d_model,
-        **write_tie(config),
+        **write_ends(config),
     }
 
 

@@ -22,10 +22,11 @@ from .llama_like import (
     with_window,
     write_decoder,
 )
+from .names import Modules
 
 _LAYER = "layers.{i}"
 _QKV, _GATE_UP = f"{_LAYER}.self_attn.qkv_proj", f"{_LAYER}.mlp.gate_up_proj"
-_MODULES = {
+_MODULES: Modules = {
     **ENDS,
     **NORMS,
     _QKV: tuple(f"{_LAYER}.attention.{x}_proj" for x in "qkv"),

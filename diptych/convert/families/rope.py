@@ -26,7 +26,7 @@ ROPE_SETTINGS = {
     "rope_scaling": Setting(dict),
     "rope_theta": Setting(NUMBER),
 }
-ROPE_SPELLINGS = ("rope_theta", "rope_scaling", "rope_parameters")
+ROPE_SPELLINGS = ("rope_theta", "rope_local_base_freq", "rope_scaling", "rope_parameters")
 """Settings that are written beside each other, in both spellings."""
 
 _LENGTH = "original_max_position_embeddings"
