@@ -19,6 +19,8 @@ from .family import Family, Variants
 from .names import Modules, module_rules, module_templates
 from .rope import ROPE_SPELLINGS
 
+_UNTIE = "to read both, give --set tie_word_embeddings=false"
+
 
 @dataclass(frozen=True, kw_only=True)
 class DecoderFamily:
@@ -127,9 +129,10 @@ class DecoderFamily:
             wanted = self.write(config)
         except (AttributeError, TypeError) as error:
             raise ValueError(f"{self.name} has no such Decoder: {error}") from None
-        settings: dict[str, Any] = {**(source or {}), "model_type": self.model_types[0]}
-        if source and source.get("model_type") in self.model_types:
-            settings["model_type"] = source["model_type"]
+        # Made anew, no token is padding; the class's own default may lie outside the vocabulary.
+        settings: dict[str, Any] = {**(source or {"pad_token_id": None})}
+        if settings.get("model_type") not in self.model_types:
+            settings["model_type"] = self.model_types[0]
         if not settings.get("architectures"):
             settings["architectures"] = [self.architectures[0 if config.head else 1]]
         both = {key: wanted[key] for key in ROPE_SPELLINGS if key in wanted and key not in settings}
@@ -171,4 +174,4 @@ class DecoderFamily:
     def _with_copy(self, table: Rule) -> Rule:
         if table.target != ("embedding.token_embed.weight",):
             return table
-        return rule((*table.source, f"{self.head}.weight"), table.target, Tie(2))
+        return rule((*table.source, f"{self.head}.weight"), table.target, Tie(2, _UNTIE))

@@ -104,7 +104,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
     by_layer = len(scales) > 1 and len(set(scales)) > 1
     first = (config.d_model // layer.attention.num_heads) ** -0.5
     return {
-        "activation_function": write_activation(layer.feed_forward.activation),
+        "activation_function": write_activation(layer.feed_forward.activation, "gelu_new"),
         "attn_pdrop": layer.attention.attention_dropout,
         "embd_pdrop": embedding.dropout,
         "layer_norm_epsilon": layer.norm.of(1).eps,
