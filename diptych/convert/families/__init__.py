@@ -13,6 +13,7 @@ from .gpt2 import GPT2
 from .gpt_neox import GPT_NEOX
 from .gpt_oss import GPT_OSS
 from .llama import LLAMA
+from .llama_meta import LLAMA_META
 from .mistral import MISTRAL
 from .mixtral import MIXTRAL
 from .mpt import MPT
@@ -30,6 +31,7 @@ _ALL = (
     BERT,
     GPT2,
     LLAMA,
+    LLAMA_META,
     MISTRAL,
     QWEN2,
     QWEN3,

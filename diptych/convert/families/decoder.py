@@ -41,6 +41,8 @@ class DecoderFamily:
         transforms: From their tensors to ours, by their name in ``modules``.
         extra_rules: From a config and the prefix to rules that no table of modules gives.
         extra_names: The names that these may take, templates without the prefix.
+        settled: From a config to the one that its settings are read as: weights are reordered for
+            what no setting says.
         prefix: Before the names of a model with a head.
         layers: Their name of the list of layers, and the setting of their number.
         head: Their name of the output layer, outside the prefix.
@@ -61,6 +63,7 @@ class DecoderFamily:
     transforms: Callable[[DecoderConfig], Mapping[str, Transform]] = lambda config: {}
     extra_rules: Callable[[DecoderConfig, str], list[Rule]] = lambda config, prefix: []
     extra_names: tuple[str, ...] = ()
+    settled: Callable[[DecoderConfig], DecoderConfig] = lambda config: config
     prefix: str = "model."
     layers: tuple[str, str] = ("layers", "num_hidden_layers")
     head: str = "lm_head"
@@ -150,6 +153,7 @@ class DecoderFamily:
             read = self.read(self.settings.values(settings))
         except (TypeError, ValueError) as error:
             return str(error)
+        config = self.settled(config)
         return first_difference(config, read if config.head else replace(read, head=None))
 
     def _rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
