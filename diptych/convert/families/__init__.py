@@ -3,6 +3,7 @@
 from .bert import BERT
 from .bloom import BLOOM
 from .cohere import COHERE
+from .decoder import DecoderFamily
 from .deepseek_v3 import DEEPSEEK_V3
 from .falcon import FALCON
 from .family import RECIPES, Family, Recreated, Variants, recreate
@@ -26,6 +27,7 @@ from .qwen3_moe import QWEN3_MOE
 from .seed_encoder import SEED_ENCODER
 from .seed_head import SEED_HEAD
 from .starcoder2 import STARCODER2
+from .user import load_family
 
 _ALL = (
     BERT,
@@ -71,4 +73,14 @@ def named_family(family: str | Family) -> Family:
     return FAMILIES[family]
 
 
-__all__ = ["FAMILIES", "RECIPES", "Family", "Recreated", "Variants", "named_family", "recreate"]
+__all__ = [
+    "FAMILIES",
+    "RECIPES",
+    "DecoderFamily",
+    "Family",
+    "Recreated",
+    "Variants",
+    "load_family",
+    "named_family",
+    "recreate",
+]
