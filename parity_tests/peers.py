@@ -51,7 +51,7 @@ class Peer:
 def judge_peer(peer: Peer) -> None:
     """Assert that both panels compute what the peer computes."""
     module = random_module(peer.build)
-    tensors = _canonical(peer, _arrays(dict(module.named_parameters())))
+    tensors = canonical(peer, dict(module.named_parameters()))
     theirs, cotangents = _run(peer, module)
     for run in (run_component_torch, run_component_jax):
         ours = run(peer.case, tensors, cotangents)
@@ -70,6 +70,24 @@ def random_module(build: Callable[[], torch.nn.Module]) -> torch.nn.Module:
         parameter.data = drawn + 1.0 if "norm" in name else drawn
         parameter.requires_grad_()
     return module
+
+
+def canonical(peer: Peer, tensors: Tensors) -> Arrays:
+    """Return a peer's parameters, or their gradients, by our names in our shapes."""
+    config: Config = peer.case.config
+    found: Arrays = {}
+    for theirs, tensor in tensors.items():
+        for name, part in peer.split(theirs, from_torch(tensor)).items():
+            for old, new in peer.names.items():
+                name = re.sub(rf"(^|\.){re.escape(old)}(?=\.|$)", rf"\g<1>{new}", name)
+            found[name] = np.ascontiguousarray(part)
+    leaves = config.leaves()
+    assert found.keys() == leaves.keys(), sorted(found.keys() ^ leaves.keys())
+    for name, leaf in leaves.items():
+        leading = found[name].ndim - len(leaf.shape)  # a token of shape (1, 1, D) is (D,) to us
+        assert found[name].shape == (1,) * leading + leaf.shape, name
+        found[name] = found[name].reshape(leaf.shape)
+    return found
 
 
 def call_recording(
@@ -118,28 +136,6 @@ def _run(peer: Peer, module: torch.nn.Module) -> tuple[Run, Arrays]:
     cotangents = cotangents_of(found)
     loss = sum((outputs[name] * to_torch(array)).sum() for name, array in cotangents.items())
     slopes = torch.autograd.grad(loss, [*given.values(), *parameters.values()])
-    of_inputs = _arrays(dict(zip(given, slopes, strict=False)))
-    of_parameters = _arrays(dict(zip(parameters, slopes[len(given) :], strict=True)))
-    return Run(found, of_inputs | _canonical(peer, of_parameters)), cotangents
-
-
-def _canonical(peer: Peer, tensors: Arrays) -> Arrays:
-    """Return a peer's parameters, or their gradients, by our names in our shapes."""
-    config: Config = peer.case.config
-    found: Arrays = {}
-    for theirs, array in tensors.items():
-        for name, part in peer.split(theirs, array).items():
-            for old, new in peer.names.items():
-                name = re.sub(rf"(^|\.){re.escape(old)}(?=\.|$)", rf"\g<1>{new}", name)
-            found[name] = np.ascontiguousarray(part)
-    leaves = config.leaves()
-    assert found.keys() == leaves.keys(), sorted(found.keys() ^ leaves.keys())
-    for name, leaf in leaves.items():
-        leading = found[name].ndim - len(leaf.shape)  # a token of shape (1, 1, D) is (D,) to us
-        assert found[name].shape == (1,) * leading + leaf.shape, name
-        found[name] = found[name].reshape(leaf.shape)
-    return found
-
-
-def _arrays(tensors: Tensors) -> Arrays:
-    return {name: from_torch(tensor) for name, tensor in tensors.items()}
+    named = dict(zip([*given, *parameters], slopes, strict=True))
+    of_inputs = {name: from_torch(named.pop(name)) for name in given}
+    return Run(found, of_inputs | canonical(peer, named)), cotangents
