@@ -11,12 +11,14 @@ from diptych.spec import CheckpointError
 
 
 def write(folder: Path, arrays: dict[str, np.ndarray], **options) -> tuple[str, ...]:
+    """Write arrays as a torch checkpoint; return the names of its files."""
     plan = [Planned(name, code_of(array.dtype), array.shape) for name, array in arrays.items()]
     options = {"file_name": "model.pt", "metadata": {}} | options
     return WRITERS["pt"](folder, plan, iter(arrays.items()), **options)
 
 
 def error_of(path: Path) -> str:
+    """Return why a file is refused, in one line that begins with its path."""
     with pytest.raises(CheckpointError) as caught:
         find_container(path)
     message = str(caught.value)

@@ -67,7 +67,8 @@ def choose_token(
 
 
 def _first_largest(logits: Array) -> Array:
-    """Return the lowest id of those with the largest logit, or of those that are NaN."""
-    ids = jnp.arange(logits.shape[-1])
-    is_largest = (logits == logits.max(-1, keepdims=True)) | jnp.isnan(logits)
-    return jnp.where(is_largest, ids, logits.shape[-1]).min(-1)
+    """Return the lowest id of those with the largest logit; NaN counts as infinite."""
+    V = logits.shape[-1]
+    logits = jnp.where(jnp.isnan(logits), jnp.inf, logits)
+    ids = jnp.arange(V)
+    return jnp.where(logits < logits.max(-1, keepdims=True), V, ids).min(-1)
