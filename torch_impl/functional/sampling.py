@@ -64,7 +64,8 @@ def choose_token(
 
 
 def _first_largest(logits: Tensor) -> Tensor:
-    """Return the lowest id of those with the largest logit, or of those that are NaN."""
-    ids = torch.arange(logits.shape[-1], device=logits.device)
-    is_largest = (logits == logits.amax(-1, keepdim=True)) | logits.isnan()
-    return torch.where(is_largest, ids, logits.shape[-1]).amin(-1)
+    """Return the lowest id of those with the largest logit; NaN counts as infinite."""
+    V = logits.shape[-1]
+    logits = torch.where(logits.isnan(), torch.inf, logits)
+    ids = torch.arange(V, device=logits.device)
+    return torch.where(logits < logits.amax(-1, keepdim=True), V, ids).amin(-1)
