@@ -13,7 +13,7 @@ from diptych.convert.layouts import layout_rules
 from diptych.convert.rules import convert_tensors, inverse
 from diptych.parity.trace import named_arrays
 from diptych.spec import Config
-from parity_tests.component_cases import ComponentCase
+from parity_tests.component_case import ComponentCase
 from parity_tests.harness import Arrays, Run, run_jax, run_torch, to_jax, to_torch
 
 

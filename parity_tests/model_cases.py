@@ -29,7 +29,7 @@ from diptych.spec import (
     ScoreConfig,
     YarnScaling,
 )
-from parity_tests.component_cases import ComponentCase
+from parity_tests.component_case import ComponentCase
 
 B, D, H, MEMORY_D, F = 2, 11, 6, 7, 13
 LENGTHS = ((5, 5), (3, 8), (9, 4), (1, 10), (7, 7))

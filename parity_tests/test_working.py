@@ -20,7 +20,8 @@ from diptych.parity.compare import compare_gain, compare_working
 from diptych.parity.ulp import unit_roundoff
 from parity_tests import oracle, oracle_components, plain
 from parity_tests.attention_cases import AttentionCase, attention_call, attention_case
-from parity_tests.component_cases import CASES, ComponentCase, random_tensors
+from parity_tests.component_case import ComponentCase, random_tensors
+from parity_tests.component_cases import CASES
 from parity_tests.component_runs import run_component_jax, run_component_torch
 from parity_tests.harness import (
     DTYPES,
