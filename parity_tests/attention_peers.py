@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from diptych.spec import Config, ScoreConfig
-from parity_tests.component_cases import ComponentCase
+from parity_tests.component_case import ComponentCase
 from parity_tests.peers import Tensors
 
 B, T, S, N, K, H, D = 2, 7, 5, 6, 3, 8, 18

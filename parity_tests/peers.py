@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from diptych.spec import Config
-from parity_tests.component_cases import ComponentCase
+from parity_tests.component_case import ComponentCase
 from parity_tests.component_runs import floating, run_component_jax, run_component_torch
 from parity_tests.harness import (
     Arrays,

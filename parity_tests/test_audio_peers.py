@@ -17,7 +17,7 @@ from diptych.spec import (
     ScoreConfig,
     TextEmbeddingConfig,
 )
-from parity_tests.component_cases import ComponentCase
+from parity_tests.component_case import ComponentCase
 from parity_tests.peers import Peer, Tensors, call_recording, judge_peer, named_stack
 
 B, BINS, T, S, D, N, F, V, MAX_LEN, LAYERS = 2, 5, 7, 9, 12, 3, 14, 11, 8, 2

@@ -22,7 +22,7 @@ from diptych.spec import (
     ScoreConfig,
     TransformerDecoderLayerConfig,
 )
-from parity_tests.component_cases import ComponentCase
+from parity_tests.component_case import ComponentCase
 from parity_tests.harness import Arrays
 from parity_tests.peers import Peer, Tensors, call_recording, judge_peer, thirds
 

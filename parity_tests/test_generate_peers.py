@@ -19,7 +19,7 @@ from diptych.spec import (
     ScoreConfig,
     TextEmbeddingConfig,
 )
-from parity_tests.component_cases import ComponentCase
+from parity_tests.component_case import ComponentCase
 from parity_tests.component_runs import jax_module, torch_module
 from parity_tests.lift_float32 import float64_throughout
 from parity_tests.panels import JAX, TORCH

@@ -23,7 +23,7 @@ from diptych.spec import (
     TextEmbeddingConfig,
     TransformerDecoderLayerConfig,
 )
-from parity_tests.component_cases import ComponentCase
+from parity_tests.component_case import ComponentCase
 from parity_tests.peers import Peer, Tensors, call_recording, judge_peer, named_stack
 
 B, T, S, D, N, H, F, V, MAX_LEN, LAYERS = 2, 7, 5, 12, 3, 6, 14, 11, 9, 2

@@ -13,7 +13,7 @@ import pytest
 from flax import nnx
 
 from diptych.spec import AttentionConfig, NormConfig, QKNormConfig, ScoreConfig
-from parity_tests.component_cases import ComponentCase, random_tensors
+from parity_tests.component_case import ComponentCase, random_tensors
 from parity_tests.component_runs import run_component_jax, run_component_torch
 from parity_tests.harness import cotangents_of, judge_exact, random_arrays, run_jax
 

@@ -20,7 +20,7 @@ from diptych.spec import (
     PatchEmbeddingConfig,
     VisionEncoderConfig,
 )
-from parity_tests.component_cases import ComponentCase
+from parity_tests.component_case import ComponentCase
 from parity_tests.peers import Peer, Tensors, call_recording, judge_peer, named_stack, thirds
 
 B, C, P, D, N, F, LAYERS = 2, 5, 3, 24, 4, 48, 2
