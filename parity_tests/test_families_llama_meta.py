@@ -9,7 +9,7 @@ import torch
 from diptych.convert import convert_checkpoint, diff_checkpoints, open_checkpoint, read_model
 from diptych.parity.compare import compare_exact
 from parity_tests.checkpoints import assert_same_tensors, stored_tensors
-from parity_tests.component_cases import ComponentCase
+from parity_tests.component_case import ComponentCase
 from parity_tests.component_runs import run_component_torch
 from parity_tests.family_cases import CASES
 from parity_tests.tiny_transformers import call_theirs, save_tiny
