@@ -21,8 +21,8 @@ _NAMES = ("query", "key", "value", "bias", "sinks")
 def guard(wide: Arrays, options: dict[str, Any], dtype: np.dtype) -> float:
     """Return the error that the output of correct attention never exceeds.
 
-    ``V (2 sqrt(D + 2) a M + 2 a L + 2 sqrt(n + 4) a + [2u unless float32] + u)``: scores and softmax
-    in float32, the weights cast once, a product.
+    ``V (2 sqrt(D + 2) a M + 2 a L + 2 sqrt(n + 4) a + [2u unless float32] + u)``, as the scores and
+    the softmax are float32, the weights are cast once, and the product is cast.
 
     Args:
         wide: float64 query, key, value and, where there is one, bias.

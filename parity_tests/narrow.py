@@ -2,17 +2,31 @@
 
 The panel's float64 code runs, and what every operation returns, forward and backward, is rounded to
 the dtype at once, so that nothing is kept wider than plain code in that dtype keeps it: scores,
-statistics, sums. An operation that the framework fuses (a product of matrices, softmax, layer norm,
-an activation) counts as one and is rounded once, as its kernel does. What depends on no argument
-(angles, slopes, buckets) is exact.
+statistics, powers. What torch fuses is decomposed first; a sum and a product of matrices count as
+one operation. What depends on no argument (angles, slopes, buckets) is exact.
 """
 
 from collections.abc import Iterable
 from typing import Any
 
 import torch
+from torch._decomp import get_decompositions
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+
+_aten = torch.ops.aten
+_PLAIN = get_decompositions(
+    [
+        _aten.gelu,
+        _aten.gelu_backward,
+        _aten.native_layer_norm,
+        _aten.native_layer_norm_backward,
+        _aten._softmax,
+        _aten._softmax_backward_data,
+        _aten.silu,
+        _aten.silu_backward,
+    ]
+)
 
 
 class Narrow(TorchDispatchMode):
@@ -33,6 +47,9 @@ class Narrow(TorchDispatchMode):
         self.dependent |= {_storage(tensor): tensor for tensor in tensors}
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None):
+        if function in _PLAIN:
+            with self:
+                return _PLAIN[function](*args, **(kwargs or {}))
         output = function(*args, **(kwargs or {}))
         if any(_storage(x) in self.dependent for x in tree_leaves((args, kwargs)) if _is_wide(x)):
             for x in tree_leaves(output):
