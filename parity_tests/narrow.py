@@ -14,6 +14,8 @@ from torch._decomp import get_decompositions
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from parity_tests.harness import Call
+
 _aten = torch.ops.aten
 _PLAIN = get_decompositions(
     [
@@ -45,6 +47,15 @@ class Narrow(TorchDispatchMode):
     def follow(self, tensors: Iterable[torch.Tensor]) -> None:
         """Take tensors as what the call depends on."""
         self.dependent |= {_storage(tensor): tensor for tensor in tensors}
+
+    def following(self, call: Call) -> Call:
+        """Return the call with its inputs followed."""
+
+        def run(inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+            self.follow(inputs.values())
+            return call(inputs)
+
+        return run
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None):
         if function in _PLAIN:

@@ -17,7 +17,7 @@ import torch_impl
 from parity_tests.attention_guard import AttentionRecord
 from parity_tests.component_cases import CASES, ComponentCase, random_tensors
 from parity_tests.component_runs import floating, run_component_jax, run_component_torch
-from parity_tests.harness import DTYPES, Arrays, Call, Run, cotangents_of
+from parity_tests.harness import DTYPES, Arrays, Run, cotangents_of
 from parity_tests.model_cases import MODEL_CASES, VARIANTS
 from parity_tests.narrow import Narrow
 from parity_tests.test_working import WORKING, judge, rounded
@@ -60,17 +60,8 @@ def narrow_case(case: ComponentCase, dtype: str) -> tuple[ComponentCase, Compone
 
 def plain_run(case: ComponentCase, tensors: Arrays, cotangents: Arrays, dtype: str) -> Run:
     """Run a float64 case as plain code in a working dtype."""
-    mode = Narrow(getattr(torch, dtype))
-
-    def following(call: Call) -> Call:
-        def run(inputs: dict[str, Any]) -> dict[str, Any]:
-            mode.follow(inputs.values())
-            return call(inputs)
-
-        return run
-
-    with mode:
-        run = run_component_torch(case, tensors, cotangents, wrap=following)
+    with Narrow(getattr(torch, dtype)) as mode:
+        run = run_component_torch(case, tensors, cotangents, wrap=mode.following)
     return Run(*(rounded(arrays, dtype)[0] for arrays in (run.outputs, run.gradients)))
 
 
