@@ -18,6 +18,7 @@ from .llama_meta import LLAMA_META
 from .mistral import MISTRAL
 from .mixtral import MIXTRAL
 from .mpt import MPT
+from .nanogpt import MINGPT, NANOGPT
 from .olmo2 import OLMO2
 from .opt import OPT
 from .phi3 import PHI3
@@ -25,8 +26,10 @@ from .qwen2 import QWEN2
 from .qwen3 import QWEN3
 from .qwen3_moe import QWEN3_MOE
 from .seed_encoder import SEED_ENCODER
+from .seed_gpt import SEED_GPT
 from .seed_head import SEED_HEAD
 from .starcoder2 import STARCODER2
+from .torch_layers import TORCH_LAYERS
 from .user import load_family
 
 _ALL = (
@@ -53,7 +56,11 @@ _ALL = (
     QWEN3_MOE,
     GPT_OSS,
     DEEPSEEK_V3,
+    NANOGPT,
+    MINGPT,
+    TORCH_LAYERS,
     SEED_ENCODER,
+    SEED_GPT,
     SEED_HEAD,
 )
 FAMILIES: dict[str, Family] = {family.name: family for family in _ALL}

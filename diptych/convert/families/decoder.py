@@ -35,6 +35,8 @@ class DecoderFamily:
         select: From a config to those of the modules that it has, where names alone do not tell.
         settings: The settings that it knows.
         sizes: Settings that a bare state dict shows: the tensor, without the prefix, and its axis.
+        counts: Settings that a bare state dict shows as the length of a list, by its name.
+        flags: Settings that it shows by a tensor that is there or not.
         read: From settings, sizes included, to the config of the model with a head; raises
             ValueError, ``KEY: CAUSE``, where a setting is missing or refused.
         write: From that config to settings in the current spelling.
@@ -59,6 +61,8 @@ class DecoderFamily:
     sizes: Mapping[str, tuple[str, int]]
     read: Callable[[dict[str, Any]], DecoderConfig]
     write: Callable[[DecoderConfig], dict[str, Any]]
+    counts: Mapping[str, str] = field(default_factory=dict)
+    flags: Mapping[str, str] = field(default_factory=dict)
     select: Callable[[DecoderConfig], Modules] | None = None
     transforms: Callable[[DecoderConfig], Mapping[str, Transform]] = lambda config: {}
     extra_rules: Callable[[DecoderConfig, str], list[Rule]] = lambda config, prefix: []
@@ -112,8 +116,12 @@ class DecoderFamily:
                 rank = len(shapes[f"{prefix}{name}"])
                 values[key] = axis_sizes(shapes, f"{prefix}{name}", rank)[axis]
         layers, key = self.layers
-        if values[key] is None:
-            values[key] = layer_count(shapes, f"{prefix}{layers}.")
+        for counted, name in {**self.counts, key: layers}.items():
+            if values[counted] is None:
+                values[counted] = layer_count(shapes, f"{prefix}{name}.")
+        for flag, name in self.flags.items():
+            if values[flag] is None:
+                values[flag] = f"{prefix}{name}" in shapes
         check_layer_count(values[key], shapes, key)
         config = self.read(values)
         return config if self._has_head(values, variants) else replace(config, head=None)

@@ -26,7 +26,7 @@ from .decoder import DecoderFamily
 from .llama_like import shortest_cycle, write_ends
 from .names import Modules
 
-_MODULES: Modules = {
+MODULES: Modules = {
     "wte": "embedding.token_embed",
     "wpe": "embedding.position_embed",
     "h.{i}.ln_1": "layers.{i}.attention_norm",
@@ -125,7 +125,7 @@ GPT2 = DecoderFamily(
     summary="GPT-2 (GPT2LMHeadModel, GPT2Model), with or without transformer., mask buffers",
     model_types=("gpt2",),
     architectures=("GPT2LMHeadModel", "GPT2Model"),
-    modules=_MODULES,
+    modules=MODULES,
     settings=SettingsTable(
         understood={
             **ARCHITECTURES,
