@@ -52,6 +52,7 @@ VARIANTS = {
     "text, tokens alone": dataclasses.replace(
         TEXT, max_seq_len=None, num_token_types=0, norm=None, embed_dim=3, embed_bias=False
     ),
+    "text, tokens projected": dataclasses.replace(TEXT, embed_dim=3, embed_proj_of="tokens"),
     "text, shared tokens, padding": dataclasses.replace(
         TEXT, shared_tokens=True, padding_id=1, norm=NormConfig(kind="rms")
     ),
@@ -212,6 +213,7 @@ CHANGES: dict[str, dict[str, Any]] = {
         "padding_id": 1,
         "embed_dim": 3,
         "embed_bias": {"embed_dim": 3, "embed_bias": False},
+        "embed_proj_of": {"embed_dim": 3, "embed_proj_of": "tokens"},
         "shared_tokens": True,
     },
     "TokenClassificationHead": {"d_model": 2 * D, "num_labels": 5, "dropout": 0.5},
