@@ -44,7 +44,7 @@ def choose_token(
     check_floating(logits=dtype_name(logits))
     check_choice_of_token(temperature=temperature, top_k=top_k, top_p=top_p)
     if not temperature:
-        return logits.argmax(-1)
+        return _first_largest(logits)
     if uniforms is None:
         raise ValueError(f"temperature={temperature} needs uniforms=")
     dtype = torch.promote_types(logits.dtype, torch.float32)
@@ -61,3 +61,10 @@ def choose_token(
     # Rounding of the sums must not lead past the last token that is kept.
     rank = ((sums <= target) & (kept > 0)).sum(-1).minimum((kept > 0).sum(-1) - 1)
     return torch.take_along_dim(ids, rank[..., None].clamp(min=0), -1)[..., 0]
+
+
+def _first_largest(logits: Tensor) -> Tensor:
+    """Return the lowest id of those with the largest logit, or of those that are NaN."""
+    ids = torch.arange(logits.shape[-1], device=logits.device)
+    is_largest = (logits == logits.amax(-1, keepdim=True)) | logits.isnan()
+    return torch.where(is_largest, ids, logits.shape[-1]).amin(-1)
