@@ -264,7 +264,7 @@ def test_positions_outside_are_nan_where_they_cannot_be_seen() -> None:
     ("change", "words"),
     [
         ({"max_seq_len": 0}, "max_seq_len=0 must be a positive integer"),
-        ({"num_token_types": -1}, "num_token_types=-1 must be a positive integer"),
+        ({"num_token_types": -1}, "num_token_types=-1 must be an integer of at least 0"),
         ({"scale": 0.0}, r"scale=0\.0 must be above 0"),
         ({"max_seq_len": 4, "position_offset": -1}, "position_offset=-1 must be an integer of"),
         ({"max_seq_len": 4, "position_offset": 2, "padding_id": 1}, "position_offset=2 beside"),

@@ -22,6 +22,7 @@ from diptych.spec import (
 )
 from diptych.spec.attention_checks import check_mask_dtype
 from diptych.spec.cache_checks import check_row_mask
+from diptych.spec.checks import check_sequence
 
 from . import functional
 from .block import Block
@@ -32,7 +33,7 @@ from .module import Module
 from .multi_head_attention import KeyValue
 from .norm import norm
 from .position_bias import add_distances, cached_positions, call_positions, distance_bias
-from .stack import StackCache, StackOutput, run_layers
+from .stack import StackCache, StackOutput, check_cache, run_layers
 
 
 class Decoder(Module):
@@ -133,6 +134,8 @@ class Decoder(Module):
             IndexError: If an id is outside its table.
         """
         config = self.config
+        if cache is not None:
+            check_cache(cache, inputs, config.num_layers)
         x = inputs
         if config.embedding:
             x = self.embedding(
@@ -143,6 +146,7 @@ class Decoder(Module):
             )
         elif token_type_ids is not None or token_embed is not None:
             raise ValueError("token_type_ids or token_embed are given, but embedding=None")
+        check_sequence(tuple(x.shape), config.d_model)
         result = run_layers(
             self.layers,
             x,

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from diptych.spec import EmbeddingConfig, NormConfig, TextEmbeddingConfig
 from diptych.spec.attention_checks import check_integer_dtype
-from diptych.spec.checks import check_broadcasts, check_given, check_length
+from diptych.spec.checks import check_broadcasts, check_given, check_ids_shape, check_length
 
 from . import functional
 from .functional._dtype import dtype_name
@@ -166,6 +166,7 @@ class TextEmbedding(Module):
             IndexError: If an id is outside its table.
         """
         config, shape = self.config, tuple(input_ids.shape)
+        check_ids_shape(shape)
         check_given("token_embed", token_embed is not None, "shared_tokens", config.shared_tokens)
         table = self.token_embed if token_embed is None else token_embed
         x = table(input_ids)

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Any, ClassVar, NamedTuple, Self, Union, get_args, get_origin, get_type_hints
 
@@ -74,6 +75,8 @@ def under(prefix: str, leaves: Leaves) -> Leaves:
 def _to_json(hint: Any, value: Any) -> Any:
     if isinstance(value, tuple):
         return [_to_json(hint, part) for part in value]
+    if isinstance(value, Real) and not isinstance(value, int | float):  # numpy's
+        return int(value) if isinstance(value, Integral) else float(value)
     if not isinstance(value, Config):
         return value
     configs = _configs(hint)

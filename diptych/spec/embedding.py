@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from .checks import (
     check_above_zero,
+    check_boolean,
     check_choice,
     check_kind,
     check_not_negative,
@@ -78,11 +79,11 @@ class TextEmbeddingConfig(Config):
     shared_tokens: bool = False
 
     def __post_init__(self):
+        check_boolean(embed_bias=self.embed_bias, shared_tokens=self.shared_tokens)
         check_positive(vocab_size=self.vocab_size, d_model=self.d_model)
         if self.max_seq_len is not None:
             check_positive(max_seq_len=self.max_seq_len)
-        if self.num_token_types:
-            check_positive(num_token_types=self.num_token_types)
+        check_not_negative(num_token_types=self.num_token_types)
         check_kind(NormConfig | None, norm=self.norm)
         check_rate(dropout=self.dropout)
         if self.scale is not None:

@@ -1,9 +1,8 @@
 """Checks of a call that generates tokens, on plain numbers and tuples."""
 
 from collections.abc import Sequence
-from numbers import Real
 
-from .checks import Shape, check_given, check_length, check_not_empty, check_positive
+from .checks import Shape, check_given, check_length, check_not_empty, check_positive, is_number
 from .decoder import DecoderConfig
 
 
@@ -11,11 +10,11 @@ def check_choice_of_token(
     *, temperature: float, top_k: int | None = None, top_p: float | None = None
 ) -> None:
     """Raise ValueError unless the numbers say how a token is chosen from its logits."""
-    if not isinstance(temperature, Real) or not 0 <= temperature < float("inf"):
+    if not is_number(temperature) or not 0 <= temperature < float("inf"):
         raise ValueError(f"temperature={temperature!r} must be finite and at least 0")
     if top_k is not None:
         check_positive(top_k=top_k)
-    if top_p is not None and (not isinstance(top_p, Real) or not 0 < top_p <= 1):
+    if top_p is not None and (not is_number(top_p) or not 0 < top_p <= 1):
         raise ValueError(f"top_p={top_p!r} must satisfy 0 < top_p <= 1")
 
 
