@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable, Sequence
 
-from .checks import Shape, check_sequence
+from .checks import Shape, broadcasts, check_sequence
 
 
 def check_cache_rows(held: Shape, rows: Shape) -> None:
@@ -18,6 +18,12 @@ def check_memory(*, memory: bool, key: bool, is_projected: bool = True) -> None:
         raise ValueError("memory= takes the place of key and value: give one of them")
     if memory and not is_projected:
         raise TypeError("memory= takes what project() returned: an array goes to key=")
+
+
+def check_memory_mask(mask: Shape, rows: Shape) -> None:
+    """Raise ValueError unless a mask of a memory has its shape (..., S), size 1 broadcasting."""
+    if len(mask) != len(rows) or not broadcasts(mask, rows):
+        raise ValueError(f"memory_mask has shape {mask}, expected that of the memory, {rows}")
 
 
 def check_projected(key: Shape, value: Shape, width: int) -> None:
