@@ -110,9 +110,8 @@ def test_values_that_are_refused(change: Any, error: type[Exception], words: str
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield the path of every value in JSON."""
     yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value)
     if isinstance(value, dict | list):
-        for key, part in items:
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
             yield from places(part, (*path, key))
 
 
