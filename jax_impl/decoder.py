@@ -8,6 +8,7 @@ from typing import Any
 
 from flax import nnx
 from jax import Array
+from jax import numpy as jnp
 
 from diptych.spec import (
     AlibiConfig,
@@ -20,17 +21,21 @@ from diptych.spec import (
     TransformerDecoderLayerConfig,
     TransformerEncoderLayerConfig,
 )
+from diptych.spec.attention_checks import check_mask_dtype
+from diptych.spec.cache_checks import check_row_mask
+from diptych.spec.checks import check_sequence
 
 from . import functional
 from ._keys import split
 from .block import Block
 from .embedding import Embedding, TextEmbedding
+from .functional._dtype import dtype_name
 from .logits_head import LogitsHead
 from .module import Module
 from .multi_head_attention import KeyValue
 from .norm import norm
 from .position_bias import add_distances, cached_positions, call_positions, distance_bias
-from .stack import StackCache, StackOutput, run_layers
+from .stack import StackCache, StackOutput, check_cache, run_layers
 
 
 class Decoder(Module):
@@ -140,23 +145,20 @@ class Decoder(Module):
         """
         config = self.config
         embedding_key, output_key, layer_key = split(rng_key, 3)
+        if cache is not None:
+            check_cache(cache, inputs, config.num_layers)
         x = inputs
         if config.embedding:
-            if config.embedding.max_seq_len is None:
-                embedded_at = None
-            elif position_ids is None and cache is not None:
-                embedded_at = cached_positions(cache[0], inputs.shape[-1])
-            else:
-                embedded_at = position_ids
             x = self.embedding(
                 inputs,
                 token_type_ids=token_type_ids,
-                position_ids=embedded_at,
+                position_ids=self._table_positions(inputs, position_ids, key_mask, cache),
                 token_embed=token_embed,
                 rng_key=embedding_key,
             )
         elif token_type_ids is not None or token_embed is not None:
             raise ValueError("token_type_ids or token_embed are given, but embedding=None")
+        check_sequence(x.shape, config.d_model)
         result = run_layers(
             self.layers,
             x,
@@ -213,6 +215,26 @@ class Decoder(Module):
         """
         layers: Any = self.layers
         return tuple(layer.cross_attention.project(memory) for layer in layers)
+
+    def _table_positions(
+        self,
+        inputs: Array,
+        position_ids: Array | None,
+        key_mask: Array | None,
+        cache: StackCache | None,
+    ) -> Array | None:
+        """Return positions for the learned table; past it, hidden rows have its last."""
+        if self.config.embedding.max_seq_len is None:
+            return None
+        if position_ids is not None or cache is None:
+            return position_ids
+        positions = cached_positions(cache[0], inputs.shape[-1])
+        if key_mask is None:
+            return positions
+        check_mask_dtype(key_mask=dtype_name(key_mask))
+        check_row_mask(key_mask.shape, inputs.shape)
+        last = self.config.embedding.max_seq_len - 1
+        return jnp.where(key_mask != 0, positions, jnp.minimum(positions, last))
 
     def _bias(self, x: Array, position_ids: Array | None, cache: StackCache | None) -> Array | None:
         """Return what is added to every layer's scores for the distance of a key."""

@@ -16,7 +16,7 @@ from diptych.spec import (
     TextEmbeddingConfig,
     TransformerEncoderLayerConfig,
 )
-from diptych.spec.checks import check_not_empty
+from diptych.spec.checks import check_not_empty, check_sequence
 
 from . import functional
 from ._keys import split
@@ -130,6 +130,7 @@ class Encoder(Module):
             )
         elif token_type_ids is not None:
             raise ValueError("token_type_ids are given, but embedding=None")
+        check_sequence(x.shape, config.d_model)
         at = call_positions(x, x.shape[-2], position_ids=position_ids)
         result = run_layers(
             self.layers,

@@ -135,6 +135,11 @@ CASES: dict[str, ComponentCase] = (
         "TextEmbedding, padding, projected": ComponentCase(
             replace(_text, padding_id=1, embed_dim=3, num_token_types=0), {"ids": _ids % 3}
         ),
+        "TextEmbedding, tokens projected": ComponentCase(
+            replace(_text, embed_dim=3, embed_bias=False, embed_proj_of="tokens", scale=2.5),
+            {"ids": _ids},
+            {"position_ids": _random.integers(0, MAX_LEN, (B, _T))},
+        ),
         "TextEmbedding of tokens alone": ComponentCase(
             replace(
                 _text,
@@ -230,7 +235,7 @@ CASES: dict[str, ComponentCase] = (
         "AudioEncoder": ComponentCase(
             AudioEncoderConfig(num_mel_bins=4, layer=_layer, num_layers=2, max_seq_len=9),
             {"features": _normal(B, 4, 14)},
-            _everything,
+            {"key_mask": np.arange(7) < np.array([[7], [4]]), **_everything},
         ),
     }
     | {

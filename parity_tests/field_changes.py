@@ -170,6 +170,7 @@ CHANGES: dict[str, dict[str, Any]] = {
         "padding_id": 1,
         "embed_dim": 3,
         "embed_bias": {"embed_dim": 3, "embed_bias": False},
+        "embed_proj_of": {"embed_dim": 3, "embed_proj_of": "tokens"},
         "shared_tokens": True,
     },
     "TokenClassificationHead": {"d_model": 2 * D, "num_labels": 5, "dropout": 0.5},

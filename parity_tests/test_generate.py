@@ -195,8 +195,8 @@ def test_numbers_are_drawn_where_none_are_given() -> None:
     ("options", "words"),
     [
         ({"max_new_tokens": 0}, "max_new_tokens=0 must be a positive integer"),
-        ({"temperature": -1.0}, "temperature=-1.0 must be finite and at least 0"),
-        ({"temperature": float("nan")}, "temperature=nan must be finite and at least 0"),
+        ({"temperature": -1.0}, "temperature=-1.0 must be at least 0 and below"),
+        ({"temperature": float("nan")}, "temperature=nan must be at least 0 and below"),
         ({"temperature": 1.0, "top_k": 0}, "top_k=0 must be a positive integer"),
         ({"temperature": 1.0, "top_p": 0.0}, "top_p=0.0 must satisfy 0 < top_p <= 1"),
         ({"temperature": 1.0, "top_p": 1.5}, "top_p=1.5 must satisfy 0 < top_p <= 1"),

@@ -22,6 +22,7 @@ VARIANTS = {
     "text, tokens alone": dataclasses.replace(
         TEXT, max_seq_len=None, num_token_types=0, norm=None, embed_dim=3, embed_bias=False
     ),
+    "text, tokens projected": dataclasses.replace(TEXT, embed_dim=3, embed_proj_of="tokens"),
     "text, shared tokens, padding": dataclasses.replace(
         TEXT, shared_tokens=True, padding_id=1, norm=NormConfig(kind="rms")
     ),

@@ -74,6 +74,7 @@ class AudioEncoder(Module):
         self,
         features: Tensor,
         *,
+        key_mask: Tensor | None = None,
         need_weights: bool = False,
         need_hidden_states: bool = False,
     ) -> StackOutput:
@@ -81,6 +82,8 @@ class AudioEncoder(Module):
 
         Args:
             features: Floating (..., num_mel_bins, 2 T), T at most max_seq_len.
+            key_mask: True or not 0 where a position may be attended to: (..., T); the convolutions
+                read the frames of every position.
             need_weights: Whether every layer's attention weights are returned.
             need_hidden_states: Whether every layer's output is returned, before the final norm.
 
@@ -88,13 +91,15 @@ class AudioEncoder(Module):
             The output (..., T, D) and what was asked for.
 
         Raises:
-            ValueError: If there are other mel bins, or an odd or too large number of frames.
-            TypeError: If the features are not floating.
+            ValueError: If there are other mel bins, an odd or too large number of frames, or the
+                mask does not fit.
+            TypeError: If the features are not floating or the mask is.
         """
         x = self._embed(features)
         return run_layers(
             self.layers,
             x,
+            key_mask=key_mask,
             final_norm=self.final_norm,
             need_weights=need_weights,
             need_hidden_states=need_hidden_states,

@@ -73,12 +73,12 @@ def read_component(given: Mapping[str, Any], where: str) -> Config:
         CheckpointError: If the class or a field is unknown or refused.
     """
     component = given["component"]
-    if component not in COMPONENTS:
+    if not isinstance(component, str) or component not in COMPONENTS:
         hint = nearest(str(component), COMPONENTS)
         raise CheckpointError(f"{where}: component: {component!r} is none of ours{hint}")
     try:
         return COMPONENTS[component].from_dict(given["config"])
-    except (AttributeError, TypeError, ValueError) as error:
+    except (TypeError, ValueError) as error:
         raise CheckpointError(f"{where}: config: {error}") from None
 
 

@@ -4,7 +4,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .block import BlockConfig, TransformerDecoderLayerConfig, TransformerEncoderLayerConfig
-from .checks import check_above_zero, check_equal, check_kind, check_positive
+from .checks import (
+    check_above_zero,
+    check_boolean,
+    check_equal,
+    check_kind,
+    check_positive,
+)
 from .config import Config, Leaf, Leaves, linear_leaves, under
 from .embedding import TextEmbeddingConfig
 from .norm import NormConfig
@@ -40,6 +46,7 @@ class LogitsHeadConfig(Config):
     embed_dim: int | None = None
 
     def __post_init__(self):
+        check_boolean(tied=self.tied, bias=self.bias)
         check_positive(d_model=self.d_model, vocab_size=self.vocab_size)
         check_above_zero(scale=self.scale)
         if self.softcap is not None:

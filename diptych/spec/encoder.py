@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .block import BlockConfig, TransformerEncoderLayerConfig
+from .checks import check_boolean
 from .config import Leaves, linear_leaves, under
 from .embedding import TextEmbeddingConfig
 from .norm import NormConfig
@@ -40,6 +41,7 @@ class EncoderConfig(StackConfig):
     dropout: float = 0.0
 
     def __post_init__(self):
+        check_boolean(pooler=self.pooler)
         check_text_stack(self)
 
     def leaves(self) -> Leaves:

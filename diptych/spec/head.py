@@ -145,7 +145,8 @@ class EncoderWithHeadsConfig(Config):
     question_answering: QuestionAnsweringHeadConfig | None = None
 
     def __post_init__(self):
-        check_kind(EncoderConfig, encoder=self.encoder)
+        for field in fields(self):
+            check_kind(field.type, **{field.name: getattr(self, field.name)})  # type: ignore[arg-type]
         d_model = self.encoder.d_model
         embedding = self.encoder.embedding
         if embedding is None:

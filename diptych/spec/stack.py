@@ -10,6 +10,9 @@ from .embedding import TextEmbeddingConfig
 from .norm import NormConfig
 from .position_bias import PositionBiasConfig, RelativeBiasConfig
 
+MAX_LAYERS = 10_000
+"""A config that names more is corrupt, and would be listed leaf by leaf."""
+
 LayerConfig = TransformerEncoderLayerConfig | TransformerDecoderLayerConfig | BlockConfig
 
 
@@ -36,6 +39,8 @@ def check_layers(config: Any) -> None:
     """Raise unless a stack's layers are configs of one width, one at least, and its norm is one."""
     layer, num_layers = config.layer, config.num_layers
     check_positive(num_layers=num_layers)
+    if num_layers > MAX_LAYERS:
+        raise ValueError(f"num_layers={num_layers} must not exceed {MAX_LAYERS}")
     each = layer if isinstance(layer, tuple) else (layer,)
     if not 0 < len(each) <= num_layers:
         raise ValueError(f"layer has {len(each)} configs, expected 1 .. num_layers={num_layers}")

@@ -5,7 +5,15 @@ from typing import ClassVar
 
 from .attention import AttentionConfig
 from .block import BlockConfig, TransformerEncoderLayerConfig
-from .checks import check_choice, check_divides, check_equal, check_kind, check_positive, check_rate
+from .checks import (
+    check_boolean,
+    check_choice,
+    check_divides,
+    check_equal,
+    check_kind,
+    check_positive,
+    check_rate,
+)
 from .config import Config, Leaf, Leaves, linear_leaves, under
 from .embedding import EmbeddingConfig
 from .feed_forward import FeedForwardConfig
@@ -85,6 +93,9 @@ class PatchEmbeddingConfig(Config):
     dropout: float = 0.0
 
     def __post_init__(self):
+        check_boolean(
+            patch_bias=self.patch_bias, class_token=self.class_token, mask_token=self.mask_token
+        )
         check_positive(
             patch_size=self.patch_size, d_model=self.d_model, num_channels=self.num_channels
         )

@@ -12,6 +12,7 @@ from diptych.spec.attention_checks import (
     check_combined_masks,
     check_integer_dtype,
     check_mask_dtype,
+    check_offset_size,
     window_sides,
 )
 from diptych.spec.checks import check_not_negative, check_positive
@@ -39,6 +40,7 @@ def causal_mask(
         TypeError: If ``offset`` is not integer.
     """
     key_length = query_length if key_length is None else key_length
+    check_offset_size(offset)
     return _distances(query_length, key_length, jnp.asarray(offset)) <= 0
 
 
@@ -94,6 +96,7 @@ def window_mask(
         TypeError: If ``offset`` is not integer.
     """
     left, right = window_sides(window, False)
+    check_offset_size(offset)
     distances = _distances(query_length, key_length, jnp.asarray(offset))
     return (-left <= distances) & (distances <= right)
 
@@ -124,6 +127,7 @@ def block_mask(
     """
     check_positive(block_size=block_size)
     check_not_negative(num_previous=num_previous)
+    check_offset_size(offset)
     offset = jnp.asarray(offset)
     check_integer_dtype(offset=dtype_name(offset))
     queries = offset[..., None, None] + jnp.arange(query_length)[:, None]

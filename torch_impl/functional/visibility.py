@@ -11,7 +11,10 @@ from torch import Tensor
 
 from diptych.spec.attention_checks import (
     aligned_shape,
+    check_integer_dtype,
     check_mask_dtype,
+    check_offset_size,
+    check_pair,
     check_segment_lengths,
     per_sample_shape,
     window_sides,
@@ -51,7 +54,7 @@ def visible_keys(
 
     Raises:
         ValueError: If a shape or the window does not fit.
-        TypeError: If a mask is floating, or ``offset`` is not integer.
+        TypeError: If a mask is floating, or ``offset`` or a segment is not integer.
     """
     T, S = query.shape[-2], key_length
     allowed = []
@@ -64,6 +67,7 @@ def visible_keys(
     if bias is not None:
         allowed.append(align("bias", bias, query, S) != -math.inf)
     if is_causal or window is not None:
+        check_offset_size(offset)
         offset = torch.as_tensor(offset, device=query.device)
         if offset.ndim > 0:
             offset = _per_sample("offset", offset, query, ())
@@ -73,6 +77,8 @@ def visible_keys(
         allowed.append(window_mask(T, S, window_sides(window, is_causal), offset=offset))
     if segment_ids is not None:
         query_ids, key_ids = _segment_pair(segment_ids, T, S)
+        check_integer_dtype(segment_ids=dtype_name(query_ids))
+        check_integer_dtype(segment_ids=dtype_name(key_ids))
         query_ids = _per_sample("segment_ids of the queries", query_ids, query, (T,))
         key_ids = _per_sample("segment_ids of the keys", key_ids, query, (S,))
         allowed.append(query_ids[..., :, None] == key_ids[..., None, :])
@@ -104,7 +110,8 @@ def _per_sample(name: str, x: Tensor, query: Tensor, last: tuple[int, ...]) -> T
 def _segment_pair(
     segment_ids: Tensor | tuple[Tensor, Tensor], T: int, S: int
 ) -> tuple[Tensor, Tensor]:
-    if isinstance(segment_ids, tuple):
-        return segment_ids
+    if isinstance(segment_ids, tuple | list):
+        check_pair("segment_ids", segment_ids)
+        return segment_ids[0], segment_ids[1]
     check_segment_lengths(T, S)
     return segment_ids, segment_ids
