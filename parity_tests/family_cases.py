@@ -201,6 +201,16 @@ CASES = {
         word_embed_proj_dim=32,
         options={"inputs": unpadded},
     ),
+    "opt 350m": causal(
+        "opt",
+        "OPT",
+        **{name: size for name, size in SIZES.items() if name != "intermediate_size"},
+        ffn_dim=44,
+        word_embed_proj_dim=20,
+        do_layer_norm_before=False,
+        # Their last hidden state is projected to the tables' width.
+        options={"inputs": unpadded, "lists": {"attentions": "[attention_weights]"}},
+    ),
     "bloom": causal(
         "bloom",
         "Bloom",

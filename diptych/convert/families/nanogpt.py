@@ -35,7 +35,7 @@ def _reader(activation: str) -> Any:
     def read(values: dict[str, Any]) -> DecoderConfig:
         d_model, vocab_size = require(values, "n_embd"), require(values, "vocab_size")
         bias, dropout = values["bias"] is not False, values["dropout"]
-        norm = NormConfig(bias=bias)
+        norm = NormConfig(eps=1e-5, bias=bias)
         return DecoderConfig(
             layer=BlockConfig(
                 attention=AttentionConfig(

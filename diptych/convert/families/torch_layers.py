@@ -71,57 +71,65 @@ def _rules(config: Config, variants: Variants) -> tuple[Rule, ...]:
 def _read_config(
     settings: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
 ) -> Config:
-    values = {**settings}
-    num_heads = require(values, "num_heads")
-    if not any(name.endswith("linear1.weight") for name in shapes):
-        return _read_attention(values, shapes, variants)
     place = "layers.0." if "layers.0.linear1.weight" in shapes else ""
     d_ff, d_model = axis_sizes(shapes, f"{place}linear1.weight", 2)
+    if d_ff is None:
+        return _read_attention(settings, shapes, variants)
     if f"{place}linear1.bias" not in shapes:
         raise ValueError(f"{place}linear1.bias: a layer without biases is not supported")
-    assert d_model is not None
-    assert d_ff is not None
-    layer = TransformerEncoderLayerConfig(
-        d_model=d_model,
-        num_heads=num_heads,
-        d_ff=d_ff,
-        dropout=values["dropout"],
-        activation=values["activation"],
-        norm_placement="pre" if values["norm_first"] else "post",
-        eps=values["layer_norm_eps"],
-        attention_dropout=values["dropout"],
-    )
+    layer = _layer(settings, d_model or 0, d_ff)
     if not place:
         return layer
-    num_layers = values["num_layers"] or layer_count(shapes, "layers.")
+    num_layers = settings["num_layers"] or layer_count(shapes, "layers.") or 0
     check_layer_count(num_layers, shapes, "num_layers")
-    assert num_layers is not None
-    has_norm = "norm.weight" in shapes
-    return EncoderConfig(
-        layer=layer,
-        num_layers=num_layers,
-        final_norm=NormConfig(eps=values["layer_norm_eps"]) if has_norm else None,
-    )
+    return _encoder(settings, layer, num_layers, has_norm="norm.weight" in shapes)
 
 
 def _read_attention(
-    values: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
+    settings: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
 ) -> AttentionConfig:
     d_model, _ = axis_sizes(shapes, "out_proj.weight", 2)
-    bias = "in_proj_bias" in shapes
-    assert d_model is not None
-    key_width, value_width = (
-        axis_sizes(shapes, f"{letter}_proj_weight", 2)[1] or d_model for letter in "kv"
+    widths = [axis_sizes(shapes, f"{letter}_proj_weight", 2)[1] for letter in "kv"]
+    if widths[0] != widths[1]:
+        raise ValueError(f"v_proj_weight: width {widths[1]}, not that of the keys, {widths[0]}")
+    kv_dim = None if "in_proj" in variants else widths[0]
+    return _heads(settings, d_model or 0, kv_dim, bias="in_proj_bias" in shapes)
+
+
+def _layer(settings: Mapping[str, Any], d_model: int, d_ff: int) -> TransformerEncoderLayerConfig:
+    return TransformerEncoderLayerConfig(
+        d_model=d_model,
+        num_heads=require(settings, "num_heads"),
+        d_ff=d_ff,
+        dropout=settings["dropout"],
+        activation=settings["activation"],
+        norm_placement="pre" if settings["norm_first"] else "post",
+        eps=settings["layer_norm_eps"],
+        attention_dropout=settings["dropout"],
     )
-    if key_width != value_width:
-        raise ValueError(f"v_proj_weight: width {value_width}, not that of the keys, {key_width}")
+
+
+def _encoder(
+    settings: Mapping[str, Any],
+    layer: TransformerEncoderLayerConfig,
+    num_layers: int,
+    *,
+    has_norm: bool,
+) -> EncoderConfig:
+    norm = NormConfig(eps=settings["layer_norm_eps"]) if has_norm else None
+    return EncoderConfig(layer=layer, num_layers=num_layers, final_norm=norm)
+
+
+def _heads(
+    settings: Mapping[str, Any], d_model: int, kv_dim: int | None, *, bias: bool
+) -> AttentionConfig:
     return AttentionConfig(
         d_model=d_model,
-        num_heads=values["num_heads"],
-        kv_dim=None if "in_proj" in variants else key_width,
+        num_heads=require(settings, "num_heads"),
+        kv_dim=kv_dim,
         qkv_bias=bias,
         out_bias=bias,
-        attention_dropout=values["dropout"],
+        attention_dropout=settings["dropout"],
     )
 
 
@@ -129,46 +137,33 @@ def _write_config(config: Config, source: Mapping[str, Any] | None) -> dict[str,
     settings: dict[str, Any] = {**(source or {}), "model_type": "torch_layers"}
     if isinstance(config, AttentionConfig):
         settings |= {"num_heads": config.num_heads, "dropout": config.attention_dropout}
-    elif isinstance(config, (TransformerEncoderLayerConfig, EncoderConfig)):
-        layer = config.layer if isinstance(config, EncoderConfig) else config
-        if not isinstance(layer, TransformerEncoderLayerConfig):
-            raise ValueError("torch_layers is an Encoder of TransformerEncoderLayer")
-        settings |= {
-            "activation": layer.activation,
-            "dropout": layer.dropout,
-            "layer_norm_eps": layer.eps,
-            "norm_first": layer.norm_placement == "pre",
-            "num_heads": layer.num_heads,
-        }
-    else:
-        raise ValueError(f"torch_layers has no {config.component}")
-    variants = _usual_variants(config)
-    try:
-        shapes = _shapes(config, variants)
-        read = _read_config(SETTINGS.values(settings), shapes, variants)
-    except (AssertionError, TypeError, ValueError) as error:
-        raise ValueError(f"torch_layers has no such {config.component}: {error}") from None
+        values = SETTINGS.values(settings)
+        read: Config = _heads(values, config.d_model, config.kv_dim, bias=config.out_bias)
+        return _agreed(settings, config, read)
+    layer = config.layer if isinstance(config, EncoderConfig) else config
+    if not isinstance(layer, TransformerEncoderLayerConfig):
+        raise ValueError(f"torch_layers has no {config.component} of other layers")
+    settings |= {
+        "activation": layer.activation,
+        "dropout": layer.dropout,
+        "layer_norm_eps": layer.eps,
+        "norm_first": layer.norm_placement == "pre",
+        "num_heads": layer.num_heads,
+    }
+    values = SETTINGS.values(settings)
+    read = own = _layer(values, layer.d_model, layer.d_ff)
+    if isinstance(config, EncoderConfig):
+        has_norm = config.final_norm is not None
+        read = _encoder(values, own, config.num_layers, has_norm=has_norm)
+    return _agreed(settings, config, read)
+
+
+def _agreed(settings: dict[str, Any], config: Config, read: Config) -> dict[str, Any]:
+    """Return the settings, if reading them gives the config."""
     difference = first_difference(config, read)
     if difference:
         raise ValueError(f"torch_layers has no such {config.component}: {difference}")
     return settings
-
-
-def _shapes(config: Config, variants: Variants) -> dict[str, Shape]:
-    """Return what ``_read_config`` looks at, from the config."""
-    leaves = {name: leaf.shape for name, leaf in config.leaves().items()}
-    shapes: dict[str, Shape] = {}
-    for name, shape in leaves.items():
-        theirs = name
-        for their_module, our_module in reversed(_LAYER.items()):
-            theirs = theirs.replace(f"{our_module}.", f"{their_module}.")
-        theirs = theirs.replace("final_norm.", "norm.")
-        shapes[
-            theirs.replace("_proj.weight", "_proj_weight") if "out" not in theirs else theirs
-        ] = shape
-    if "q_proj.bias" in leaves:
-        shapes["in_proj_bias"] = (3 * leaves["q_proj.bias"][0],)
-    return shapes
 
 
 def _attention(config: Any) -> AttentionConfig:
@@ -178,7 +173,7 @@ def _attention(config: Any) -> AttentionConfig:
 
 
 def _is_one_width(attention: AttentionConfig) -> bool:
-    num_heads, num_kv_heads, width = attention.sizes
+    num_heads, num_kv_heads, _ = attention.sizes
     return attention.kv_dim is None and num_heads == num_kv_heads
 
 
