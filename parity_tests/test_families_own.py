@@ -109,7 +109,7 @@ def test_torch_layer_alone(tmp_path):
     right = in_torch(module, X)
     torch.save(module.state_dict(), tmp_path / "layer.pt")
     reading = {"settings": {"num_heads": N}}
-    assert_outputs(tmp_path / "layer.pt", {"x": X}, right, "[output]", **reading)
+    assert_outputs(tmp_path / "layer.pt", {"x": X}, right, "output", **reading)
     there_and_back(tmp_path / "layer.pt", tmp_path, **reading)
 
 
