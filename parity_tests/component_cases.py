@@ -197,6 +197,22 @@ CASES: dict[str, ComponentCase] = (
             {"ids": _ids},
             {"key_mask": _key_mask},
         ),
+        "EncoderWithHeads, narrow tables, few biases": ComponentCase(
+            EncoderWithHeadsConfig(
+                encoder=EncoderConfig(
+                    layer=_layer, num_layers=1, embedding=replace(_text, embed_dim=4)
+                ),
+                masked_lm=MaskedLMHeadConfig(
+                    d_model=D,
+                    vocab_size=VOCAB,
+                    embed_dim=4,
+                    transform_bias=False,
+                    norm_bias=False,
+                ),
+            ),
+            {"ids": _ids},
+            {"key_mask": _key_mask},
+        ),
         "PatchEmbedding": ComponentCase(_patches, _images, _patch_mask),
         "PatchEmbedding, no class, no bias, a norm": ComponentCase(
             PatchEmbeddingConfig(

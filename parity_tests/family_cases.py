@@ -8,6 +8,7 @@ import numpy as np
 import torch
 import transformers
 
+from parity_tests.family_cases_encoder import ENCODERS
 from parity_tests.tiny_transformers import (
     PADDING,
     VOCAB,
@@ -116,7 +117,7 @@ MLA = {
     "routed_scaling_factor": 2.5,
 }
 
-CASES = {
+DECODERS = {
     "gpt2": language_model("gpt2", "GPT2LMHeadModel", "GPT2Config", **GPT2, n_inner=44),
     "gpt2 base, scaled by layer": language_model(
         "gpt2", "GPT2Model", "GPT2Config", **GPT2, scale_attn_by_inverse_layer_idx=True
@@ -294,3 +295,4 @@ CASES = {
         **EAGER_EXPERTS,
     ),
 }
+CASES = DECODERS | ENCODERS

@@ -130,7 +130,15 @@ CHANGES: dict[str, dict[str, Any]] = {
         "softcap": None,
         "embed_dim": {"tied": True, "embed_dim": 4},
     },
-    "MaskedLMHead": {"d_model": 2 * D, "vocab_size": 5, "activation": "gelu_tanh", "eps": 0.1},
+    "MaskedLMHead": {
+        "d_model": 2 * D,
+        "vocab_size": 5,
+        "activation": "gelu_tanh",
+        "eps": 0.1,
+        "embed_dim": 4,
+        "transform_bias": False,
+        "norm_bias": False,
+    },
     "MixtureOfExperts": {
         "d_model": 2 * D,
         "d_ff": 13,

@@ -1,10 +1,12 @@
 """Families of foreign checkpoints: one file each, and this registry."""
 
+from .albert import ALBERT
 from .bert import BERT
 from .bloom import BLOOM
 from .cohere import COHERE
 from .decoder import DecoderFamily
 from .deepseek_v3 import DEEPSEEK_V3
+from .distilbert import DISTILBERT
 from .falcon import FALCON
 from .family import RECIPES, Family, Recreated, Variants, recreate
 from .gemma import GEMMA
@@ -17,6 +19,7 @@ from .llama import LLAMA
 from .llama_meta import LLAMA_META
 from .mistral import MISTRAL
 from .mixtral import MIXTRAL
+from .modernbert import MODERNBERT
 from .mpt import MPT
 from .nanogpt import MINGPT, NANOGPT
 from .olmo2 import OLMO2
@@ -25,6 +28,7 @@ from .phi3 import PHI3
 from .qwen2 import QWEN2
 from .qwen3 import QWEN3
 from .qwen3_moe import QWEN3_MOE
+from .roberta import ROBERTA
 from .seed_encoder import SEED_ENCODER
 from .seed_gpt import SEED_GPT
 from .seed_head import SEED_HEAD
@@ -56,6 +60,10 @@ _ALL = (
     QWEN3_MOE,
     GPT_OSS,
     DEEPSEEK_V3,
+    ROBERTA,
+    DISTILBERT,
+    ALBERT,
+    MODERNBERT,
     NANOGPT,
     MINGPT,
     TORCH_LAYERS,
