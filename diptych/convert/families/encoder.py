@@ -126,7 +126,8 @@ class EncoderFamily:
             wanted = self.write(encoder, heads)
         except (AttributeError, TypeError) as error:
             raise ValueError(f"{self.name} has no such {config.component}: {error}") from None
-        settings: dict[str, Any] = {**(source or {})}
+        # Made anew, no token is padding; the class's own default may lie outside the vocabulary.
+        settings: dict[str, Any] = {**(source or {"pad_token_id": None})}
         if settings.get("model_type") not in self.model_types:
             settings["model_type"] = self.model_types[0]
         if not settings.get("architectures"):
