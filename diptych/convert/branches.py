@@ -52,6 +52,8 @@ def _outside(container: Container) -> list[str]:
     for path, branch in container.tree.items():
         inner = [key.removeprefix(f"{path}.") for key in chosen if _lies_in(key, path)]
         beside = {**branch.others, **branch.refused} if inner else {}
+        if not inner and not branch.tensors:
+            beside = {f"{path}.{name}": what for name, what in branch.others.items()}
         outside += [
             f"{name!r} ({what.removeprefix('is ')})"
             for name, what in beside.items()

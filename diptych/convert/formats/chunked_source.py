@@ -47,7 +47,7 @@ class ChunkedSource:
         decode = self._decode_plain if layout.is_plain else self._make_decoder()
         for name, place in layout.chunks():
             if name in self._stored:
-                decode(name, place, values[place])
+                decode(name, place, values[(*place, ...)])  # a view, also of a scalar
             else:
                 values[place] = 0
 

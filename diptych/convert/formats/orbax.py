@@ -59,15 +59,17 @@ def read_item(folder: Path) -> Container:
     Raises:
         CheckpointError: As ``read_orbax``.
     """
-    if UNFINISHED in folder.resolve().name:
+    if any(UNFINISHED in part for part in folder.resolve().parts[-2:]):
         raise fault(folder, "is a save of Orbax that was not finished")
     listed = list_files(folder)
     if METADATA not in listed:
         raise fault(folder, f"{METADATA} is missing: damaged, or of Orbax before 0.5")
     path = own_files({METADATA: listed[METADATA]}, ())[METADATA]
     metadata = read_metadata(path)
-    stored = {leaf.name for leaf in metadata.leaves if leaf.is_stored}
-    files = {METADATA: path, **own_files(listed, stored)}
+    arrays = {leaf.name for leaf in metadata.leaves if leaf.is_stored}
+    for name in (".zarray", "zarr.json"):
+        arrays |= {key.removesuffix(f"/{name}") for key in listed if key.endswith(f"/{name}")}
+    files = {METADATA: path, **own_files(listed, arrays)}
     leaves, unlisted = _read_leaves(folder, metadata, files)
     tree = build_tree(leaves)
     random = take_random_state(tree, _random_keys(files))
