@@ -41,13 +41,17 @@ def _metadata_texts() -> Iterator[tuple[str, Damage, str]]:
     yield "a tree that is a list", _write("_METADATA", b'{"tree_metadata": []}'), "'{' expected"
     deep = b'{"custom_metadata": ' + b"[" * 100_000
     yield "metadata 100,000 deep", _write("_METADATA", deep), "nested deeper"
-    yield "a flag that is a text", _replace("_METADATA", '"use_ocdbt": false', '"use_ocdbt": "no"'), (
-        "true or false expected"
+    yield (
+        "a flag that is a text",
+        _replace("_METADATA", '"use_ocdbt": false', '"use_ocdbt": "no"'),
+        ("true or false expected"),
     )
     yield "a leaf without a type", _leaf({"value_metadata": {}}), "needs key_metadata"
     yield "a leaf without keys", _leaf({"key_metadata": []}), "needs key_metadata"
-    yield "an unknown type of key", _leaf({"key_metadata": [{"key": "a", "key_type": 9}]}), (
-        "unknown type"
+    yield (
+        "an unknown type of key",
+        _leaf({"key_metadata": [{"key": "a", "key_type": 9}]}),
+        ("unknown type"),
     )
     yield "a key without text", _leaf({"key_metadata": [{"key_type": 2}]}), "key without text"
     keys = [{"key": "a", "key_type": 2}] * 100
@@ -56,8 +60,11 @@ def _metadata_texts() -> Iterator[tuple[str, Damage, str]]:
 
 
 def _missing_files() -> Iterator[Case]:
-    yield "no metadata of the tree, with a database", "database", _remove("_METADATA"), (
-        "_METADATA is missing"
+    yield (
+        "no metadata of the tree, with a database",
+        "database",
+        _remove("_METADATA"),
+        ("_METADATA is missing"),
     )
     yield "a missing chunk", "files", _remove(f"{KERNEL}/0.0"), "1 of its chunks are missing"
     yield "a missing layout", "files", _remove(f"{KERNEL}/.zarray"), "is not stored"
@@ -83,14 +90,20 @@ def _keys() -> Iterator[tuple[str, Damage, str]]:
     yield "half of a surrogate pair", _renamed("\ud800"), "unprintable"
     twice = _more_leaves([("0", 2), ("0", 1)], prefix=())
     yield "a number and its digits as keys", twice, "two leaves"
-    yield "one entry twice", _replace("_METADATA", '{"key_metadata"', '{"key_metadata": [], "key_metadata"'), (
-        "twice"
+    yield (
+        "one entry twice",
+        _replace("_METADATA", '{"key_metadata"', '{"key_metadata": [], "key_metadata"'),
+        ("twice"),
     )
-    yield "a dot in a key that collides", _more_leaves([("layers.0.kernel", 2)], prefix=()), (
-        "two leaves"
+    yield (
+        "a dot in a key that collides",
+        _more_leaves([("layers.0.kernel", 2)], prefix=()),
+        ("two leaves"),
     )
-    yield "a leaf that is a folder too", _more_leaves([("0", 2)], prefix=("layers",)), (
-        "both a leaf and a folder"
+    yield (
+        "a leaf that is a folder too",
+        _more_leaves([("0", 2)], prefix=("layers",)),
+        ("both a leaf and a folder"),
     )
     yield "a leaf that is not stored", _more_leaves([("ghost", 2)], prefix=()), "is not stored"
 

@@ -9,8 +9,12 @@ import pytest
 from flax import nnx
 
 import jax_impl
-from diptych.convert import convert_checkpoint, diff_checkpoints, inspect_checkpoint
-from diptych.convert import open_checkpoint
+from diptych.convert import (
+    convert_checkpoint,
+    diff_checkpoints,
+    inspect_checkpoint,
+    open_checkpoint,
+)
 from diptych.convert.dtypes import CODES
 from diptych.convert.formats import find_container
 from diptych.spec import CheckpointError
@@ -33,9 +37,7 @@ class Layers(nnx.Module):
     """Eleven layers in a list, so that "10" sorts before "2", and dropout with random state."""
 
     def __init__(self, rngs):
-        self.layers = nnx.List(
-            [nnx.Linear(1, 2, use_bias=False, rngs=rngs) for _ in range(11)]
-        )
+        self.layers = nnx.List([nnx.Linear(1, 2, use_bias=False, rngs=rngs) for _ in range(11)])
         for index, layer in enumerate(self.layers):
             layer.kernel.set_value(jax.numpy.full((1, 2), index, "float32"))
         self.dropout = nnx.Dropout(0.5, rngs=rngs)
@@ -151,8 +153,10 @@ from jax.sharding import NamedSharding, PartitionSpec as P
 mesh = jax.make_mesh((4, 2), ("x", "y"))
 whole = np.arange(16 * 6, dtype=np.float32).reshape(16, 6)
 put = lambda spec: jax.device_put(whole, NamedSharding(mesh, spec))
-tree = {"both": put(P("x", "y")), "rows": put(P("x")), "columns": put(P(None, "y")), "all": put(P())}
-for name, options in {"database": {}, "files": {"use_ocdbt": False}, "three": {"use_zarr3": True}}.items():
+tree = {"both": put(P("x", "y")), "rows": put(P("x"))}
+tree |= {"columns": put(P(None, "y")), "all": put(P())}
+ways = {"database": {}, "files": {"use_ocdbt": False}, "three": {"use_zarr3": True}}
+for name, options in ways.items():
     with ocp.Checkpointer(ocp.PyTreeCheckpointHandler(**options)) as checkpointer:
         checkpointer.save(sys.argv[1] + "/" + name, tree)
 """
@@ -198,7 +202,10 @@ def test_steps_of_a_manager(tmp_path):
     assert diff_checkpoints(write_config(folder / "3", BERT_CONFIG), source).identical
     checkpoint = open_checkpoint(folder)
     assert list(checkpoint.companions) == ["vocab.txt"]
-    assert "not read: 'state.loss' (an array, F64 [2]), 'state.step' (an array, I32 [])" in checkpoint.notes
+    assert (
+        "not read: 'state.loss' (an array, F64 [2]), 'state.step' (an array, I32 [])"
+        in checkpoint.notes
+    )
     save_steps(folder, {7: items})
     with pytest.raises(CheckpointError, match=r"several steps: 3, 7: give the path of one"):
         open_checkpoint(folder)

@@ -123,8 +123,10 @@ def test_restored_onto_eight_devices(tmp_path):
 import sys, jax, numpy as np, orbax.checkpoint as ocp
 from jax.sharding import NamedSharding, PartitionSpec
 mesh = jax.make_mesh((8,), ("x",))
-target = jax.ShapeDtypeStruct((16, 3), np.float32, sharding=NamedSharding(mesh, PartitionSpec("x")))
-tree = ocp.StandardCheckpointer().restore(sys.argv[1], {"layers": {"0": {"kernel": {"value": target}}}})
+sharding = NamedSharding(mesh, PartitionSpec("x"))
+leaf = {"value": jax.ShapeDtypeStruct((16, 3), np.float32, sharding=sharding)}
+target = {"layers": {"0": {"kernel": leaf}}}
+tree = ocp.StandardCheckpointer().restore(sys.argv[1], target)
 array = tree["layers"]["0"]["kernel"]["value"]
 assert len(array.sharding.device_set) == 8
 assert np.array_equal(array, np.arange(48, dtype=np.float32).reshape(16, 3))

@@ -197,7 +197,9 @@ def _parse(text: bytes) -> dict[str, Any]:
 
 
 def _expect(given: Mapping[str, Any], key: str, allowed: tuple[Any, ...]) -> None:
-    if not any(type(given.get(key)) is type(value) and given[key] == value for value in allowed):
+    if not any(
+        type(given.get(key)) is type(value) and given.get(key) == value for value in allowed
+    ):
         raise ValueError(f"{key} {_shown(given.get(key))} is not read")
 
 
