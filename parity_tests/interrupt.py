@@ -1,9 +1,9 @@
 """Run as a script: convert once per file-changing call and die, or fail, at that call.
 
 Usage: ``interrupt.py HOW RENAME FORMAT SRC DST`` with HOW one of kill, term, full, RENAME one of
-exchange, fallback, and FORMAT a container. Prints one JSON line per point: the exit status, the destination's digest (None
-when absent), and what else lies beside it. Each point runs in a fork, which is cheap here because
-neither framework is loaded.
+exchange, fallback, and FORMAT a container. Prints one JSON line per point: the exit status, the
+destination's digest (None when absent), and what else lies beside it. Each point runs in a fork,
+which is cheap here because neither framework is loaded.
 """
 
 import errno

@@ -1,9 +1,8 @@
-"""Damaged and hostile Orbax directories: what each is, what is done to a sound one, words of the
-error.
+"""Damaged and hostile Orbax directories: what each is, the damage, words of the error.
 
-The sound one holds ``layers.0.kernel`` (float32, 4 x 3), ``layers.0.bias`` (float32, 3) and, so that
-a chunk can be compressed, ``table`` (float32, 64 x 64 zeros); "files" keeps them in files, "database"
-in an OCDBT database.
+The sound one holds ``layers.0.kernel`` (float32, 4 x 3), ``layers.0.bias`` (float32, 3) and, so
+that a chunk can be compressed, ``table`` (float32, 64 x 64 zeros); "files" keeps them in files,
+"database" in an OCDBT database.
 """
 
 import json
