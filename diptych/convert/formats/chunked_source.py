@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,8 @@ class ChunkedSource:
         decode = self._decode_plain if layout.is_plain else self._make_decoder()
         for name, place in layout.chunks():
             if name in self._stored:
-                decode(name, place, values[(*place, ...)])  # a view, also of a scalar
+                index: tuple[Any, ...] = (*place, ...)
+                decode(name, place, values[index])  # a view, also of a scalar
             else:
                 values[place] = 0
 
