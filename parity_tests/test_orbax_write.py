@@ -183,7 +183,7 @@ def test_every_flipped_bit_is_caught(tmp_path, source):
         path.rename(tmp_path / "away")
         assert verify_manifest(out), path
         (tmp_path / "away").rename(path)
-    shutil.copytree(out / "pooler.dense_proj.bias.value", out / "another.value")
+    shutil.copytree(out / "pooler_proj.bias.value", out / "another.value")
     assert find_container(out).notes == ("not read, since _METADATA lacks them: another.value",)
 
 

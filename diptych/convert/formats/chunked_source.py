@@ -101,9 +101,8 @@ class ChunkedSource:
             array = tensorstore.open(spec, context=context, open=True).result()
 
         def decode(name: str, place: Place, out: np.ndarray) -> None:
-            data = self._read(name)
             with store_errors(self.path, f"{self._key}/{name}"):
-                memory.write(f"array/{name}", data).result()
+                memory.write(f"array/{name}", self._read(name)).result()
                 tensorstore.array(out).write(array[place]).result()
                 memory.write(f"array/{name}", None).result()
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
+from diptych.spec import CheckpointError
+
 from .fault import fault
 from .source import FileSource
 
@@ -124,6 +126,8 @@ def store_errors(path: Path, key: str | None = None) -> Iterator[None]:
     """Makes what TensorStore raises one line of ours."""
     try:
         yield
+    except CheckpointError:
+        raise
     except _STORE_ERRORS as error:
         # What follows in brackets is the whole specification of the store.
         cause = str(error).partition(" [tensorstore_spec=")[0].partition(" [source locations=")[0]

@@ -3,6 +3,8 @@
 An item is a directory with the tree in ``_METADATA`` and every array in zarr chunks, which lie in
 files (``NAME/.zarray``, ``NAME/0.0``) or, usually, in one database in ``manifest.ocdbt`` and ``d``.
 Everything is checked before TensorStore, which ends the process on some damage, decodes a chunk.
+One array is in memory at a time: its values and, of one chunk, the stored bytes and the decoded
+ones, which makes four times the array where it was saved as one chunk.
 """
 
 import json
