@@ -259,3 +259,10 @@ def test_without_tensorstore_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "tensorstore", None)
     with pytest.raises(CheckpointError, match=r"pip install 'diptych\[orbax\]'"):
         find_container(folder)
+
+
+def test_what_is_called_rngs_but_holds_numbers_is_kept(tmp_path):
+    tree = {"rngs": {"table": np.ones(2, np.float32)}, "stream": {"key": np.ones(2, np.float32)}}
+    container = find_container(save(tmp_path / "saved", tree))
+    assert sorted(container.tensors) == ["rngs.table", "stream.key"]
+    assert container.notes == ()

@@ -52,7 +52,7 @@ def build_tree(leaves: Mapping[tuple[str, ...], Leaf]) -> Node:
 def take_random_state(node: Node, keys: Collection[str], path: str = "") -> list[str]:
     """Takes the state of random generators out of a tree: it is no parameter.
 
-    That is what lies under ``rngs``, a pair ``key`` and ``count`` as ``nnx.RngStream`` has it, and
+    That is what lies under ``rngs``, all of it uint32, a pair ``key`` and ``count`` as ``nnx.RngStream`` has it, and
     every array of random keys.
 
     Args:
@@ -67,7 +67,7 @@ def take_random_state(node: Node, keys: Collection[str], path: str = "") -> list
     for name, child in list(node.items()):
         full = _join(path, name)
         if isinstance(child, dict):
-            if name == _RANDOM or _is_random_stream(child):
+            if (name == _RANDOM and _is_random(child)) or _is_random_stream(child):
                 taken += [_join(full, ".".join(parts)) for parts, _ in _leaves(child)]
                 del node[name]
             else:
@@ -136,12 +136,12 @@ def _all_wrapped(node: Node) -> bool:
 
 
 def _is_random_stream(node: Node) -> bool:
-    found = {}
-    for name, child in node.items():
-        found[name] = child.get(_VALUE) if isinstance(child, dict) and len(child) == 1 else child
-    return found.keys() == _RANDOM_STREAM and all(
-        isinstance(leaf, Tensor) and leaf.dtype == "U32" for leaf in found.values()
-    )
+    return node.keys() == _RANDOM_STREAM and _is_random(node)
+
+
+def _is_random(node: Node) -> bool:
+    """Whether a tree holds nothing but arrays of uint32."""
+    return all(isinstance(leaf, Tensor) and leaf.dtype == "U32" for _, leaf in _leaves(node))
 
 
 def _leaves(node: Node, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Leaf]]:
