@@ -1,5 +1,6 @@
 """Damaged and hostile Orbax directories are refused in one line, and nothing is made of them."""
 
+import json
 import os
 import shutil
 
@@ -80,3 +81,18 @@ def test_random_damage_of_a_database_never_ends_the_process(tmp_path, sound):
         path.write_bytes(whole)
     assert len(lines) >= 60
     assert all(line.isprintable() for line in lines)
+
+
+@pytest.mark.parametrize("compressor", [None, {"id": "zstd"}])
+def test_a_database_that_lies_about_a_chunk(tmp_path, sound, compressor):
+    import tensorstore
+
+    folder = tmp_path / "saved"
+    shutil.copytree(sound["database"], folder)
+    base = f"file://{folder}/"
+    database = tensorstore.KvStore.open({"driver": "ocdbt", "base": base}).result()
+    layout = json.loads(database.read(f"{KERNEL}/.zarray").result().value)
+    sizes = {"shape": [1000, 3000], "chunks": [1000, 3000], "compressor": compressor}
+    database.write(f"{KERNEL}/.zarray", json.dumps(layout | sizes).encode()).result()
+    with pytest.raises(CheckpointError, match=f"{KERNEL}/0.0: truncated or corrupt: a chunk of"):
+        read_all(folder)

@@ -178,7 +178,7 @@ def test_edges_of_chunks_and_chunks_of_zeros_left_out(tmp_path):
     folder = save(tmp_path / "saved", {"w": np.ones((5, 3), np.float32)}, use_ocdbt=False)
     shutil.rmtree(folder / "w")
     metadata = {"shape": [5, 3], "chunks": [2, 2], "dtype": "<f4", "order": "F"}
-    metadata["fill_value"] = 0
+    metadata |= {"fill_value": 0, "compressor": None}
     spec = {"driver": "zarr", "kvstore": f"file://{folder / 'w'}/", "metadata": metadata}
     values = np.arange(15, dtype=np.float32).reshape(5, 3)
     values[:2, :2] = 0
