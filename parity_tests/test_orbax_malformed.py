@@ -83,8 +83,10 @@ def test_random_damage_of_a_database_never_ends_the_process(tmp_path, sound):
     assert all(line.isprintable() for line in lines)
 
 
-@pytest.mark.parametrize("compressor", [None, {"id": "zstd"}])
-def test_a_database_that_lies_about_a_chunk(tmp_path, sound, compressor):
+@pytest.mark.parametrize(
+    ("compressor", "rows"), [(None, 8), (None, 10**6), ({"id": "zstd"}, 10**6)]
+)
+def test_a_database_that_lies_about_a_chunk(tmp_path, sound, compressor, rows):
     import tensorstore
 
     folder = tmp_path / "saved"
@@ -92,7 +94,7 @@ def test_a_database_that_lies_about_a_chunk(tmp_path, sound, compressor):
     base = f"file://{folder}/"
     database = tensorstore.KvStore.open({"driver": "ocdbt", "base": base}).result()
     layout = json.loads(database.read(f"{KERNEL}/.zarray").result().value)
-    sizes = {"shape": [1000, 3000], "chunks": [1000, 3000], "compressor": compressor}
+    sizes = {"shape": [rows, 3], "chunks": [rows, 3], "compressor": compressor}
     database.write(f"{KERNEL}/.zarray", json.dumps(layout | sizes).encode()).result()
     with pytest.raises(CheckpointError, match=f"{KERNEL}/0.0: truncated or corrupt: a chunk of"):
         read_all(folder)
