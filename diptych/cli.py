@@ -41,6 +41,7 @@ class Format(StrEnum):
 
     safetensors = "safetensors"
     pt = "pt"
+    orbax = "orbax"
 
 
 Source = Annotated[str, typer.Argument(metavar="SRC", help="A checkpoint: file or folder.")]
