@@ -19,6 +19,8 @@ from .tensor import Tensor
 
 CHUNKED = "__msgpack_chunked_array__"
 
+_EMPTY = b"\x80"  # a tree without entries, which alone is no pickle
+
 Keys = tuple[str, ...]
 
 
@@ -31,7 +33,7 @@ def read_msgpack(path: Path) -> Container:
     source = FileSource(path)
     start = source.read(0, 512)
     kind = recognise(start, source.size)
-    if kind is not None and source.size > 1:
+    if kind is not None and start != _EMPTY:
         raise fault(path, f"is {kind}")
     leaves = _read_leaves(source)
     chunked = {keys[:-1] for keys in leaves if keys[-1] == CHUNKED}
