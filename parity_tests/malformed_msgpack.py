@@ -48,7 +48,7 @@ def bombs() -> Iterator[Case]:
     megabyte = 1 << 20
     yield "a map of 4 billion", b"\xdf\xff\xff\xff\xff" + KEY + ARRAY, "truncated"
     yield "a list of 4 billion", pairs(KEY, b"\xdd\xff\xff\xff\xff"), "truncated"
-    yield "a text of 4 GiB", pairs(KEY, b"\xdb\xff\xff\xff\xff" + b"a"), "truncated"
+    yield "a text of 4 GiB", pairs(KEY, b"\xdb\xff\xff\xff\xff" + b"a"), "over 65536"
     yield "a key of 4 GiB", b"\x81\xdb\xff\xff\xff\xff" + bytes(9), "over 65536"
     yield "bytes of 4 GiB", pairs(KEY, b"\xc6\xff\xff\xff\xff" + b"a"), "truncated"
     yield "an array of 4 GiB", pairs(KEY, b"\xc9\xff\xff\xff\xff\1" + b"\x93"), "truncated"
@@ -129,6 +129,7 @@ def _names() -> Iterator[Case]:
         if kind != "an absolute name":
             yield kind, msgpack_file(tree), words
     yield "bad UTF-8 in a key", pairs(b"\xa1\xff", ARRAY), "utf-8"
+    yield "bad UTF-8 in a text", pairs(KEY, b"\xa1\xff"), "w: 'utf-8"
 
 
 def _arrays() -> Iterator[Case]:

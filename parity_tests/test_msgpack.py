@@ -7,6 +7,7 @@ from pathlib import Path
 
 import flax.serialization
 import jax.numpy as jnp
+import msgpack
 import numpy as np
 import pytest
 from flax.traverse_util import flatten_dict, unflatten_dict
@@ -113,6 +114,12 @@ def test_lengths_at_which_msgpack_changes_its_form(tmp_path, count):
     assert same_trees(read(tmp_path), arrays)
 
 
+@pytest.mark.parametrize("count", [0, 15, 16, 65_535, 65_536])
+def test_heads_of_maps_are_those_of_msgpack(count):
+    assert msgpack_writer._map(count) == msgpack.Packer().pack_map_header(count)
+
+
+@pytest.mark.slow
 def test_more_names_than_a_short_map_holds(tmp_path):
     arrays = {f"layers.{index}.bias": np.zeros(1, np.int8) for index in range(65_537)}
     write(tmp_path, arrays)

@@ -26,7 +26,9 @@ def pick_parameters(container: Container) -> Container:
     for name, tensor in container.tensors.items():
         path = _collection(name)
         short = name[len(path) + 1 :] if path else name
-        branches.setdefault(path, {})[short or name] = replace(tensor, name=short or name)
+        if path and short:
+            tensor = replace(tensor, name=short)
+        branches.setdefault(path, {})[tensor.name] = tensor
     others = container.tree[""].others if container.tree else {}
     tree = {
         path: Branch(tensors, others if path == "" else {}) for path, tensors in branches.items()

@@ -112,7 +112,9 @@ class MsgpackParser:
             yield tuple(self._path), self._extension(head)
         else:
             self._count_value()
-            if head.kind in ("text", "bytes"):
+            if head.kind == "text":
+                self._text(head)
+            elif head.kind == "bytes":
                 self._skip(_size(head))
             yield tuple(self._path), head
 
