@@ -104,8 +104,9 @@ def linen_names(rules: Iterable[Rule], leaves: Leaves, norm: str) -> dict[str, s
 
 
 def respell(faults: Iterable[str], names: Mapping[str, str]) -> list[str]:
-    """Return faults with the names in them replaced."""
-    return [re.sub(r"[^\s,:()]+", lambda m: names.get(m[0], m[0]), fault) for fault in faults]
+    """Return faults with the names in them replaced; shapes stay those of torch and say so."""
+    respelled = [re.sub(r"[^\s,:()]+", lambda m: names.get(m[0], m[0]), each) for each in faults]
+    return [f"{each} in torch" if ": shape (" in each else each for each in respelled]
 
 
 def _linen_rule(rule: Rule, norm: str) -> Rule:
