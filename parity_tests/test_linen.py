@@ -16,7 +16,9 @@ from diptych.convert import (
     read_model,
     verify_manifest,
 )
+from diptych.convert.dtypes import numpy_dtype
 from diptych.convert.formats import find_container
+from diptych.convert.leaf import FLOATING
 from diptych.convert.linen import Kernel, as_torch, is_linen, linen_rules, torch_name
 from diptych.convert.rules import convert_tensors, inverse, rule
 from diptych.convert.transforms import Join
@@ -121,6 +123,27 @@ def test_the_manifest_of_a_torch_spelling_is_checked(tmp_path):
     manifest.write_text(manifest.read_text().replace('"bert"', '"bart"'))
     with pytest.raises(CheckpointError, match="its own digest does not fit"):
         open_checkpoint(tmp_path / "linen")
+
+
+@pytest.mark.parametrize("code", FLOATING)
+def test_every_dtype_keeps_its_bits(tmp_path, code):
+    """huggingface/transformers#12626: bfloat16 of Flax stays bfloat16 in torch, bit for bit."""
+    random = np.random.default_rng(0)
+    dtype = numpy_dtype(code)
+    tensors = {
+        name: random.integers(0, 256, values.size * dtype.itemsize, np.uint8)
+        .view(dtype)
+        .reshape(values.shape)
+        for name, values in bert_tensors().items()
+    }
+    source = write_linen(tmp_path / "source", tensors)
+    convert_checkpoint(source, tmp_path / "hf", to="hf")
+    assert_same_tensors(stored_tensors(tmp_path / "hf"), tensors)
+    convert_checkpoint(tmp_path / "hf", tmp_path / "back", to="hf-flax")
+    assert_same_tensors(stored_tensors(tmp_path / "back"), in_linen(tensors))
+    assert (tmp_path / "back/flax_model.msgpack").stat().st_size < 1.2 * sum(
+        values.nbytes + 100 for values in tensors.values()
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -69,7 +69,7 @@ def test_every_bit_pattern_of_flax_is_read(tmp_path, code):
 
 @pytest.mark.parametrize("name", SPECIAL_ARRAYS)
 def test_the_values_of_any_memory_layout_are_written(tmp_path, name):
-    """safetensors/safetensors#598: broadcast arrays keep every row, in every writer."""
+    """ml-explore/mlx#369: broadcast arrays keep every row, in every writer."""
     array = SPECIAL_ARRAYS[name]
     write(tmp_path, {"w": array})
     found = find_container(tmp_path).tensors["w"].read()

@@ -241,7 +241,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class Each:
-    """Apply one transform to each tensor: the first to the first, and so on."""
+    """Apply one transform to each tensor, the first to the first; each takes and gives one."""
 
     parts: tuple[Transform, ...]
 
