@@ -9,12 +9,12 @@ from typing import Protocol
 
 import numpy as np
 
-from .collections import pick_parameters
 from .container import Branch, Container
 from .containment import contained
 from .fault import fault, printable
 from .folder import Format, read_folder
 from .output import Planned
+from .parameters import pick_parameters
 from .recognise import is_msgpack, is_safetensors, recognise
 from .safetensors import read_safetensors, write_safetensors
 from .shards import INDEX_SUFFIX, write_sharded
