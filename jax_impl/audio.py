@@ -73,8 +73,7 @@ class AudioEncoder(Module):
         self.second_conv1d = conv1d(D, D, 3, stride=2, padding=1, rngs=rngs)
         self.position_embed = Embedding(max_seq_len, D, rngs=rngs)
         self.layers = nnx.List([Block.from_config(block, rngs=rngs) for block in config.layers])
-        if final_norm is not None:
-            self.final_norm = norm(final_norm, D, rngs=rngs)
+        self.final_norm = None if final_norm is None else norm(final_norm, D, rngs=rngs)
 
     def __call__(
         self,
@@ -101,15 +100,14 @@ class AudioEncoder(Module):
         """
         embedding_key, layer_key = split(rng_key, 2)
         x = self._embed(features, embedding_key)
-        result = run_layers(
+        return run_layers(
             self.layers,
             x,
+            final_norm=self.final_norm,
             need_weights=need_weights,
             need_hidden_states=need_hidden_states,
             rng_key=layer_key,
         )
-        x = result.output if self.config.final_norm is None else self.final_norm(result.output)
-        return result._replace(output=x)
 
     def _embed(self, features: Array, rng_key: Array | None) -> Array:
         config = self.config

@@ -85,8 +85,9 @@ class Decoder(Module):
             position_bias, config.layers[0].attention.num_heads, rngs=rngs
         )
         self.layers = nnx.List([Block.from_config(block, rngs=rngs) for block in config.layers])
-        if final_norm is not None:
-            self.final_norm = norm(final_norm, config.d_model, rngs=rngs)
+        self.final_norm = (
+            None if final_norm is None else norm(final_norm, config.d_model, rngs=rngs)
+        )
         if head is not None:
             self.head = LogitsHead.from_config(head, rngs=rngs)
 
@@ -159,6 +160,7 @@ class Decoder(Module):
         result = run_layers(
             self.layers,
             x,
+            final_norm=self.final_norm,
             mask=mask,
             key_mask=key_mask,
             bias=self._bias(x, position_ids, cache),
@@ -171,9 +173,8 @@ class Decoder(Module):
             need_hidden_states=need_hidden_states,
             rng_key=layer_key,
         )
-        x = result.output if config.final_norm is None else self.final_norm(result.output)
         x = functional.apply_dropout(
-            x, config.dropout if self.training else 0.0, rng_key=output_key
+            result.output, config.dropout if self.training else 0.0, rng_key=output_key
         )
         if config.head is None:
             return result._replace(output=x)

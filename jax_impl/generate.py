@@ -20,7 +20,7 @@ from diptych.spec.generation import (
 
 from .decoder import Decoder
 from .encoder_decoder import EncoderDecoder
-from .functional._concrete import is_concrete, on_host
+from .functional._concrete import extremes, is_concrete, on_host
 from .functional.sampling import choose_token
 from .multi_head_attention import KeyValue
 
@@ -135,9 +135,8 @@ def _draw(rng_key: Array | None, shape: tuple[int, int], temperature: float) -> 
 def _check_arrays(uniforms: Array | None, shape: tuple[int, int], key_mask: Array | None) -> None:
     if uniforms is not None:
         check_uniforms(uniforms.shape, shape)
-        if is_concrete(uniforms) and uniforms.size:
-            held = on_host(uniforms)
-            check_uniform_range(float(held.min()), float(held.max()))
+        if is_concrete(uniforms) and 0 not in shape:
+            check_uniform_range(*extremes(uniforms))
     if key_mask is not None and is_concrete(key_mask):
         check_prompt_lengths((on_host(key_mask) != 0).sum(-1).tolist())
 

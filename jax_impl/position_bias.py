@@ -22,7 +22,7 @@ from diptych.spec.attention_checks import check_position_lengths
 from . import functional
 from .embedding import Embedding
 from .functional.cache import Cache, RollingCache
-from .functional.mask import align
+from .functional.visibility import align
 from .module import Module
 
 

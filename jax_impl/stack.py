@@ -44,6 +44,7 @@ def run_layers(
     layers: Any,
     x: Array,
     *,
+    final_norm: Any = None,
     memory: Array | Sequence[KeyValue] | None = None,
     cache: StackCache | None = None,
     need_weights: bool = False,
@@ -56,6 +57,7 @@ def run_layers(
     Args:
         layers: The layers.
         x: Input of the first (..., T, D).
+        final_norm: Norm of the last one's output, if there is one.
         memory: What the cross-attentions read, projected for each or the same for all.
         cache: Every layer's cache.
         need_weights: Whether every layer's attention weights are returned.
@@ -64,7 +66,7 @@ def run_layers(
         **options: Of every layer's call.
 
     Returns:
-        The last layer's output and what was asked for.
+        The last layer's output, normalised, and what was asked for.
 
     Raises:
         ValueError: If there is not one cache or projected memory a layer.
@@ -90,7 +92,7 @@ def run_layers(
         caches.append(result.cache)
     has_cross = need_weights and layers[0].config.cross_attention is not None
     return StackOutput(
-        output=x,
+        output=x if final_norm is None else final_norm(x),
         hidden_states=tuple(hidden_states) if need_hidden_states else None,
         attention_weights=tuple(weights) if need_weights else None,
         cross_attention_weights=tuple(cross_weights) if has_cross else None,

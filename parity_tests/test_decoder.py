@@ -9,7 +9,7 @@ import torch
 
 from diptych.parity.compare import compare_exact
 from diptych.spec import AlibiConfig, DecoderConfig, ScoreConfig
-from parity_tests.component_cases import ComponentCase, random_tensors
+from parity_tests.component_case import ComponentCase, random_tensors
 from parity_tests.component_runs import (
     jax_module,
     run_component_jax,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from diptych.parity.compare import compare_exact
-from parity_tests.component_cases import random_tensors
+from parity_tests.component_case import random_tensors
 from parity_tests.component_runs import jax_module, torch_module
 from parity_tests.panels import JAX, TORCH, Panel, both_panels, to_numpy
 from parity_tests.stack_cases import ENCODER_DECODER, VOCAB, B, N, decoder

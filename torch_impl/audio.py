@@ -68,8 +68,7 @@ class AudioEncoder(Module):
         self.second_conv1d = conv1d(D, D, 3, stride=2, padding=1)
         self.position_embed = Embedding(max_seq_len, D)
         self.layers = nn.ModuleList([Block.from_config(block) for block in config.layers])
-        if final_norm is not None:
-            self.final_norm = norm(final_norm, D)
+        self.final_norm = None if final_norm is None else norm(final_norm, D)
 
     def forward(
         self,
@@ -93,14 +92,13 @@ class AudioEncoder(Module):
             TypeError: If the features are not floating.
         """
         x = self._embed(features)
-        result = run_layers(
+        return run_layers(
             self.layers,
             x,
+            final_norm=self.final_norm,
             need_weights=need_weights,
             need_hidden_states=need_hidden_states,
         )
-        x = result.output if self.config.final_norm is None else self.final_norm(result.output)
-        return result._replace(output=x)
 
     def _embed(self, features: Tensor) -> Tensor:
         config = self.config

@@ -79,8 +79,7 @@ class Decoder(Module):
             self.embedding = TextEmbedding.from_config(embedding)
         self.position_bias = distance_bias(position_bias, config.layers[0].attention.num_heads)
         self.layers = nn.ModuleList([Block.from_config(block) for block in config.layers])
-        if final_norm is not None:
-            self.final_norm = norm(final_norm, config.d_model)
+        self.final_norm = None if final_norm is None else norm(final_norm, config.d_model)
         if head is not None:
             self.head = LogitsHead.from_config(head)
 
@@ -149,6 +148,7 @@ class Decoder(Module):
         result = run_layers(
             self.layers,
             x,
+            final_norm=self.final_norm,
             mask=mask,
             key_mask=key_mask,
             bias=self._bias(x, position_ids, cache),
@@ -160,8 +160,7 @@ class Decoder(Module):
             need_weights=need_weights,
             need_hidden_states=need_hidden_states,
         )
-        x = result.output if config.final_norm is None else self.final_norm(result.output)
-        x = functional.apply_dropout(x, config.dropout if self.training else 0.0)
+        x = functional.apply_dropout(result.output, config.dropout if self.training else 0.0)
         if config.head is None:
             return result._replace(output=x)
         table: Any = None

@@ -19,7 +19,7 @@ from diptych.spec.generation import (
 
 from .decoder import Decoder
 from .encoder_decoder import EncoderDecoder
-from .functional._concrete import is_concrete
+from .functional._concrete import extremes, is_concrete
 from .functional.sampling import choose_token
 from .multi_head_attention import KeyValue
 
@@ -125,8 +125,8 @@ def generate(
 def _check_arrays(uniforms: Tensor | None, shape: tuple[int, int], key_mask: Tensor | None) -> None:
     if uniforms is not None:
         check_uniforms(tuple(uniforms.shape), shape)
-        if is_concrete(uniforms) and uniforms.numel():
-            check_uniform_range(uniforms.min().item(), uniforms.max().item())
+        if is_concrete(uniforms) and 0 not in shape:
+            check_uniform_range(*extremes(uniforms))
     if key_mask is not None and is_concrete(key_mask):
         check_prompt_lengths((key_mask != 0).sum(-1).tolist())
 

@@ -10,7 +10,7 @@ from .config import Config, Leaf, Leaves, linear_leaves, under
 from .embedding import EmbeddingConfig
 from .feed_forward import FeedForwardConfig
 from .norm import NormConfig
-from .stack import StackConfig, check_layers
+from .stack import StackConfig, check_layers, layer_leaves
 
 POOLINGS = ("class", "tanh", "attention")
 
@@ -156,9 +156,8 @@ class VisionEncoderConfig(StackConfig):
 
     def __post_init__(self):
         check_kind(PatchEmbeddingConfig, embedding=self.embedding)
-        check_layers(self.layer, self.num_layers)
+        check_layers(self)
         check_equal("embedding.d_model", self.embedding.d_model, "layer.d_model", self.d_model)
-        check_kind(NormConfig | None, final_norm=self.final_norm)
         check_kind(AttentionPoolingConfig | None, attention_pooling=self.attention_pooling)
         if self.pooling is not None:
             check_choice(POOLINGS, pooling=self.pooling)
@@ -176,11 +175,7 @@ class VisionEncoderConfig(StackConfig):
 
     def leaves(self) -> Leaves:
         D = self.d_model
-        leaves = under("embedding", self.embedding.leaves())
-        for i, layer in enumerate(self.layers):
-            leaves |= under(f"layers.{i}", layer.leaves())
-        if self.final_norm is not None:
-            leaves |= under("final_norm", self.final_norm.of(D).leaves())
+        leaves = under("embedding", self.embedding.leaves()) | layer_leaves(self)
         if self.pooling == "tanh":
             leaves |= under("pooler_proj", linear_leaves(D, D))
         if self.attention_pooling is not None:
