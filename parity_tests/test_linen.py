@@ -3,6 +3,7 @@
 import flax.serialization
 import numpy as np
 import pytest
+import torch
 from flax.traverse_util import unflatten_dict
 
 from diptych import cli
@@ -172,6 +173,13 @@ def test_kernels_of_every_rank_have_each_value_at_its_place(tmp_path, rank):
     found, faults = as_torch(find_container(tmp_path).tensors)
     assert faults == []
     assert np.array_equal(found["a.weight"].read(), weight)
+
+
+def test_a_kernel_that_is_a_view_in_a_pickle_is_turned_by_its_strides(tmp_path):
+    view = torch.arange(40.0).reshape(5, 8)[:, ::2].T
+    torch.save({"a.kernel": view}, tmp_path / "model.pt")
+    found, _ = as_torch(find_container(tmp_path).tensors)
+    assert found["a.weight"].read().tolist() == view.T.tolist()
 
 
 def test_rules_are_renamed_and_turned_by_the_kind_of_their_leaf():
