@@ -113,3 +113,26 @@ def test_every_missing_name_is_listed_whole(tmp_path):
         open_checkpoint(source)
     path = source / "flax_model.msgpack"
     assert set(caught.value.faults) == {f"{path}: {name}: missing" for name in gone}
+
+
+def test_a_prefix_that_flax_had_is_kept_on_every_way(tmp_path):
+    """An encoder alone, saved with its prefix: written so again, in both libraries' names."""
+    tensors = bert_tensors(prefix="bert.")
+    source = write_linen(tmp_path / "source", tensors)
+    convert_checkpoint(source, tmp_path / "flax", to="flax")
+    convert_checkpoint(tmp_path / "flax", tmp_path / "back", to="hf-flax")
+    assert_same_tensors(stored_tensors(tmp_path / "back"), in_linen(tensors))
+    convert_checkpoint(tmp_path / "back", tmp_path / "hf", to="hf")
+    assert_same_tensors(stored_tensors(tmp_path / "hf"), tensors)
+
+
+def test_buffers_that_flax_never_had_are_made(tmp_path):
+    random = np.random.default_rng(0)
+    linen = {f"_{name}.kernel": random.random((6, 3)) for name in "qkv"}
+    linen |= {f"_{name}.bias": random.random(3) for name in "qkv"}
+    source = write_checkpoint(tmp_path / "source", linen, kind="msgpack")
+    settings = {"max_seq_len": 4}
+    convert_checkpoint(source, tmp_path / "hf", to="hf", family="seed_head", settings=settings)
+    found = stored_tensors(tmp_path / "hf")
+    assert found["_q.weight"].tolist() == linen["_q.kernel"].T.tolist()
+    assert np.array_equal(found["_tril_mask"], np.tri(4))
