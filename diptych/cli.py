@@ -34,6 +34,7 @@ class To(StrEnum):
     flax = "flax"
     torch = "torch"
     hf = "hf"
+    hf_flax = "hf-flax"
 
 
 class Format(StrEnum):
@@ -41,6 +42,7 @@ class Format(StrEnum):
 
     safetensors = "safetensors"
     pt = "pt"
+    msgpack = "msgpack"
     orbax = "orbax"
 
 
@@ -118,7 +120,10 @@ def convert(
     dst: Annotated[str, typer.Argument(metavar="DST", help="The folder to write.")],
     to: Annotated[To, typer.Option(help="The layout to write.")],
     family: Family = None,
-    format: Annotated[Format, typer.Option(help="The container to write.")] = Format.safetensors,
+    format: Annotated[
+        Format | None,
+        typer.Option(help="The container to write; else msgpack for hf-flax, or safetensors."),
+    ] = None,
     dtype: Annotated[
         str | None,
         typer.Option(help="Cast floating tensors: float32, float16, bfloat16 or float64."),
@@ -150,7 +155,7 @@ def convert(
             src,
             dst,
             to=to.value,
-            format=format.value,
+            format=format and format.value,
             dtype=dtype,
             max_shard_size=max_shard_size,
             dry_run=dry_run,

@@ -7,6 +7,7 @@ import numpy as np
 
 from diptych.convert.dtypes import code_of
 from diptych.convert.formats import WRITERS, Planned
+from diptych.convert.plan import FILE_NAMES
 
 LAYERS, WIDTH, HIDDEN, WORDS, POSITIONS, TYPES, HEADS = 2, 6, 7, 11, 5, 3, 2
 
@@ -35,7 +36,7 @@ def write_checkpoint(folder, tensors, config=None, *, kind="safetensors", name=N
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     plan = [Planned(key, code_of(value.dtype), value.shape) for key, value in tensors.items()]
-    name = name or {"safetensors": "model.safetensors", "pt": "pytorch_model.bin"}[kind]
+    name = name or FILE_NAMES[kind, "hf"]
     metadata = {"format": "pt"}
     WRITERS[kind](folder, plan, iter(tensors.items()), file_name=name, metadata=metadata)
     if config is not None:

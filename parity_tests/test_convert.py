@@ -39,9 +39,9 @@ def source(tmp_path):
     return write_bert(tmp_path / "source")
 
 
-@pytest.mark.parametrize("kind", ["safetensors", "pt"])
+@pytest.mark.parametrize("kind", ["safetensors", "pt", "msgpack"])
 @pytest.mark.parametrize("shards", [None, 500])
-@pytest.mark.parametrize("to", ["flax", "torch", "hf"])
+@pytest.mark.parametrize("to", ["flax", "torch", "hf", "hf-flax"])
 def test_every_layout_and_container_there_and_back(tmp_path, source, kind, shards, to):
     before = tree_digest(source)
     report = convert_checkpoint(
@@ -67,6 +67,10 @@ def test_file_names_and_configs(tmp_path, source):
         ("hf", "pt"): "pytorch_model.bin",
         ("torch", "pt"): "model.pt",
         ("flax", "safetensors"): "model.safetensors",
+        ("flax", "msgpack"): "flax_model.msgpack",
+        ("hf-flax", None): "flax_model.msgpack",
+        ("hf-flax", "safetensors"): "model.safetensors",
+        ("hf-flax", "pt"): "model.pt",
     }
     for place, ((to, kind), name) in enumerate(expected.items()):
         out = tmp_path / str(place)
@@ -74,7 +78,7 @@ def test_file_names_and_configs(tmp_path, source):
         written = json.loads((out / "config.json").read_text())
         names = {path.name for path in out.iterdir()}
         companions = {"tokenizer.json", "1_Pooling", "config.json", "diptych.json"}
-        if to == "hf":
+        if to in ("hf", "hf-flax"):
             assert names == {name} | companions
             assert written == BERT_CONFIG
         else:
@@ -84,8 +88,8 @@ def test_file_names_and_configs(tmp_path, source):
 
 
 def test_safetensors_say_whose_format_they_are(tmp_path, source):
-    for to, said in (("flax", "flax"), ("torch", "pt"), ("hf", "pt")):
-        convert_checkpoint(source, tmp_path / to, to=to)
+    for to, said in (("flax", "flax"), ("torch", "pt"), ("hf", "pt"), ("hf-flax", "flax")):
+        convert_checkpoint(source, tmp_path / to, to=to, format="safetensors")
         assert find_container(tmp_path / to).metadata == {"format": said}
 
 
@@ -99,9 +103,11 @@ def test_every_dtype_travels_bit_for_bit(tmp_path):
             for name, value in bert_tensors().items()
         }
         source = write_checkpoint(tmp_path / f"s{place}", tensors, BERT_CONFIG)
-        convert_checkpoint(source, tmp_path / f"f{place}", to="flax", format="pt")
-        convert_checkpoint(tmp_path / f"f{place}", tmp_path / f"b{place}", to="hf")
-        assert_same_tensors(stored_tensors(tmp_path / f"b{place}"), tensors)
+        for kind in ("pt", "msgpack"):
+            there, back = tmp_path / f"{kind}{place}", tmp_path / f"{kind}-back{place}"
+            convert_checkpoint(source, there, to="flax", format=kind)
+            convert_checkpoint(there, back, to="hf")
+            assert_same_tensors(stored_tensors(back), tensors)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
@@ -138,7 +144,7 @@ def test_the_transposed_view_arrives_in_logical_order(tmp_path):
     write_model(
         tmp_path / "torch", component="FeedForward", config=config, tensors=tensors, layout="torch"
     )
-    for kind in ("safetensors", "pt"):
+    for kind in ("safetensors", "pt", "msgpack"):
         convert_checkpoint(tmp_path / "torch", tmp_path / kind, to="flax", format=kind)
         kernel = stored_tensors(tmp_path / kind)["up_proj.kernel"]
         assert kernel.T.tolist() == [[0, 3], [1, 4], [2, 5]]

@@ -19,7 +19,7 @@ def source(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"to": "linen"}, "to='linen' must be one of 'hf', 'torch', 'flax'"),
+        ({"to": "linen"}, "to='linen' must be one of 'hf', 'hf-flax', 'torch', 'flax'"),
         ({"to": "flax", "format": "npz"}, "format='npz' must be one of"),
         ({"to": "flax", "dtype": "int8"}, "dtype='int8' must be one of float64, float32"),
         ({"to": "flax", "max_shard_size": "many"}, "max_shard_size='many' must be"),

@@ -54,6 +54,7 @@ def run_limited(tmp_path, width, layers, options):
     [
         {"to": "flax", "source_kind": "safetensors"},
         {"to": "torch", "format": "pt", "source_kind": "pt"},
+        {"to": "hf-flax", "source_kind": "msgpack"},
         {"to": "flax", "dtype": "bfloat16", "source_kind": "safetensors"},
         {"to": "flax", "format": "orbax", "source_kind": "safetensors"},
     ],

@@ -120,7 +120,7 @@ def test_reading_takes_no_more_than_the_tensor_and_a_block(tmp_path, columns):
         assert values.shape == stored.shape
 
 
-@pytest.mark.parametrize("kind", ["safetensors", "pt"])
+@pytest.mark.parametrize("kind", ["safetensors", "pt", "msgpack"])
 def test_writing_takes_no_more_than_the_tensor(tmp_path, kind):
     array = np.zeros((1024, 4096), np.int16)
     plan = [Planned("w", "I16", array.shape), Planned("v", "I16", array.shape[::-1])]

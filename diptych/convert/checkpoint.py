@@ -28,13 +28,14 @@ class Checkpoint:
     Attributes:
         path: What was opened.
         container: Its files and stored tensors.
-        layout: "hf" (a family's own names), "torch" or "flax".
+        layout: "hf" (a family's own names), "hf-flax" (the same in Linen), "torch" or "flax".
         family: The family it is of or came from; None where nothing says so.
         config: The component's config.
         leaves: Every parameter by canonical name, in the order of ``config.leaves()``.
         buffers: Stored tensors that are no parameters and that nothing recreates, by source name.
         recreated: Buffers that are left out because a recipe gives their bytes, by source name.
         variants: Spellings of the family that were found.
+        spelling: The layout that they were found in, "hf" or "hf-flax".
         ignored: Settings that were accepted unread, with their values.
         source_config: The foreign configuration, as it was read.
         companions: Files that travel along, by their path in the folder.
@@ -51,6 +52,7 @@ class Checkpoint:
     buffers: Mapping[str, LeafTensor] = field(default_factory=dict)
     recreated: Mapping[str, Recreated] = field(default_factory=dict)
     variants: Variants = ()
+    spelling: str = "hf"
     ignored: Mapping[str, Any] = field(default_factory=dict)
     source_config: Mapping[str, Any] | None = None
     companions: Mapping[str, Path] = field(default_factory=dict)
@@ -122,7 +124,13 @@ def open_checkpoint(
             parts["source_config"] = read_json(source)
     else:
         parts = read_foreign(
-            container, given, where, family=family, settings=settings or {}, ignored=ignore_settings
+            container,
+            given,
+            where,
+            family=family,
+            settings=settings or {},
+            ignored=ignore_settings,
+            manifest=manifest,
         )
     parts.setdefault("container", container)
     dtype = manifest.get("dtype") if manifest else None

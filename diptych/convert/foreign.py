@@ -1,4 +1,4 @@
-"""Reading a family's own layout: which family, which settings, which variants, which buffers."""
+"""Reading a family's own layouts: which family, which settings, which variants, which buffers."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -10,7 +10,10 @@ from .branches import choose_branch
 from .dtypes import numpy_dtype
 from .families import FAMILIES, Family, Recreated, named_family, recreate
 from .formats import Container, Tensor, fault
+from .layouts import BUFFER_PREFIX
 from .leaf import LeafTensor, read_leaves, stored_leaf
+from .linen import as_torch, is_linen, linen_names, respell, torch_name
+from .native import recorded_origin
 from .rules import MAX_SUGGESTIONS, name_faults, raise_faults
 
 WRAPPERS = ("module", "_orig_mod")
@@ -25,8 +28,12 @@ def read_foreign(
     family: str | Family | None,
     settings: Mapping[str, Any],
     ignored: Collection[str],
+    manifest: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the fields of a ``Checkpoint`` in the layout "hf", all but path and companions.
+    """Return the fields of a ``Checkpoint`` in the layout "hf" or "hf-flax".
+
+    Path and companions are left out. Of a manifest only "hf-flax" needs what it says: names in
+    Linen do not tell how the same model was spelled in torch.
 
     Raises:
         CheckpointError: If the family is not clear, a setting is refused, or a tensor is missing,
@@ -34,7 +41,10 @@ def read_foreign(
     """
     raw = {**given, **settings}
     container, notes = _chosen(container, family)
-    tensors, unwrapped = unwrap_names(container)
+    stored, unwrapped = unwrap_names(container)
+    path = str(container.files[0])
+    in_linen = is_linen(stored)
+    tensors, travelling = _linen_tensors(stored, path) if in_linen else (stored, {})
     found = find_family(container, tensors, raw, where, family)
     raise_faults(_setting_faults(found, raw, ignored), where=where)
     values = found.settings.values(raw)
@@ -45,22 +55,45 @@ def read_foreign(
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{where}: {error}") from None
     parameters = {name: t for name, t in tensors.items() if not found.is_buffer(name)}
-    leaves, faults = read_leaves(parameters, found.rules(config, variants), config.leaves())
-    raise_faults(faults, where=str(container.files[0]))
+    rules = found.rules(config, variants)
+    leaves, faults = read_leaves(parameters, rules, config.leaves())
+    if in_linen and faults:
+        known = {torch_name(name): name for name in stored}
+        faults = respell(faults, linen_names(rules, config.leaves(), found.linen_norm) | known)
+    raise_faults(faults, where=path)
     buffers, recreated = _read_buffers(found, tensors)
+    origin: dict[str, Any] = {"variants": variants, "recreated": recreated}
+    if in_linen and manifest and manifest["layout"] == "hf-flax":
+        origin = recorded_origin(config, where, manifest, found)
+    elif in_linen:
+        origin |= {"recreated": found.usual_buffers(config), "spelling": "hf-flax"}
     return {
         "container": container,
-        "layout": "hf",
+        "layout": "hf-flax" if in_linen else "hf",
         "family": found,
         "config": config,
         "leaves": leaves,
-        "buffers": buffers,
-        "recreated": recreated,
-        "variants": variants,
+        "buffers": buffers | travelling,
+        **origin,
         "ignored": {key: raw[key] for key in sorted(ignored) if key in raw},
         "source_config": raw,
         "notes": (*container.notes, *notes, *unwrapped, *_default_notes(found, raw, values)),
     }
+
+
+def _linen_tensors(
+    stored: Mapping[str, Tensor], path: str
+) -> tuple[dict[str, Tensor], dict[str, LeafTensor]]:
+    """Return Linen's parameters as in torch, and the buffers that travel beside them."""
+    buffers = {
+        name.removeprefix(BUFFER_PREFIX): stored_leaf(tensor)
+        for name, tensor in stored.items()
+        if name.startswith(BUFFER_PREFIX)
+    }
+    parameters = {n: tensor for n, tensor in stored.items() if not n.startswith(BUFFER_PREFIX)}
+    tensors, faults = as_torch(parameters)
+    raise_faults(faults, where=path)
+    return tensors, buffers
 
 
 def find_family(
@@ -136,6 +169,8 @@ def _chosen(container: Container, family: str | Family | None) -> tuple[Containe
 
 def _fits(names: Collection[str], families: list[Family]) -> bool:
     plain = [_unwrapped(name) for name in names]
+    if is_linen(plain):
+        plain = [torch_name(name) for name in plain]
     return any(not family.uncovered(plain) for family in families)
 
 

@@ -65,7 +65,7 @@ def read_native(
             for name, tensor in container.tensors.items()
             if name.startswith(BUFFER_PREFIX)
         },
-        **_origin(config, where, manifest, family),
+        **recorded_origin(config, where, manifest, family),
         "ignored": manifest.get("ignored_settings", {}),
         "notes": (*container.notes, *notes),
     }
@@ -87,10 +87,14 @@ def read_component(given: Mapping[str, Any], where: str) -> Config:
         raise CheckpointError(f"{where}: config: {error}") from None
 
 
-def _origin(
+def recorded_origin(
     config: Config, where: str, manifest: Mapping[str, Any], family: str | Family | None
 ) -> dict[str, Any]:
-    """Return family, variants and recreated buffers, from the manifest or the family's usual."""
+    """Return family, variants and recreated buffers, from the manifest or the family's usual.
+
+    Raises:
+        CheckpointError: If the manifest records another family, or another version of it.
+    """
     recorded = manifest.get("family")
     asked = named_family(family) if family is not None else None
     if recorded is None or (asked is not None and asked.name != recorded):
@@ -109,6 +113,7 @@ def _origin(
     return {
         "family": origin,
         "variants": tuple(manifest.get("variants", ())),
+        "spelling": manifest.get("spelling", "hf"),
         "recreated": {
             name: Recreated(entry["dtype"], tuple(entry["shape"]), entry["recipe"])
             for name, entry in manifest.get("recreated", {}).items()

@@ -94,6 +94,7 @@ class DecoderFamily:
             write_config=self._write_config,
             rules=self._rules,
             buffers={f"{p}{name}": r for p in prefixes for name, r in self.buffers.items()},
+            linen_norm=self.linen_norm,
         )
 
     def _find_variants(self, names: Collection[str]) -> Variants:

@@ -9,7 +9,7 @@ from .containment import contained
 from .fault import fault, printable
 from .shards import INDEX_SUFFIX, read_sharded
 
-_UNREAD_SUFFIXES = (".msgpack", ".h5")
+_UNREAD_SUFFIXES = (".h5",)
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class Format:
         preferred: The names that weights usually have, best first.
         bookkeeping: Names with such an ending that are no weights.
         read: Reads one file.
+        separator: What an index has between the parts of a name.
+        pick: Takes the model out of all that was read.
     """
 
     kind: str
@@ -29,6 +31,14 @@ class Format:
     preferred: tuple[str, ...]
     bookkeeping: frozenset[str]
     read: Callable[[Path], Container]
+    separator: str = "."
+    pick: Callable[[Container], Container] = lambda container: container
+
+    def open(self, path: Path) -> Container:
+        """The container of a file, or of an index and its files."""
+        if path.name.endswith(INDEX_SUFFIX):
+            return self.pick(read_sharded(path, self.read, self.separator))
+        return self.pick(self.read(path))
 
 
 def read_folder(
@@ -55,10 +65,7 @@ def read_folder(
         if chosen is None:
             continue
         path = contained(folder, chosen, folder)
-        if chosen.endswith(INDEX_SUFFIX):
-            container = read_sharded(path, form.read)
-        else:
-            container = form.read(path)
+        container = form.open(path)
         read = {path.name for path in container.files}
         left = [name for name in _weights(names, formats) if name not in read]
         if left:
@@ -69,7 +76,8 @@ def read_folder(
     nested = read_nested(folder)
     if nested is not None:
         return nested
-    raise fault(folder, "holds no weights that are read (.safetensors, .bin, .pt, .pth, .ckpt)")
+    suffixes = ", ".join(suffix for form in formats for suffix in form.suffixes)
+    raise fault(folder, f"holds no weights that are read ({suffixes})")
 
 
 def _weights(names: list[str], formats: tuple[Format, ...]) -> list[str]:

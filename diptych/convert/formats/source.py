@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
@@ -39,6 +39,31 @@ class MemorySource:
         buffer[:] = memoryview(self._data)[position : position + len(buffer)]
 
     def for_parts(self) -> "MemorySource":
+        return self
+
+
+class JoinedSource:
+    """Ranges of another source, one behind the other.
+
+    Args:
+        source: What they are in.
+        ranges: First byte and number of bytes of each.
+    """
+
+    def __init__(self, source: Source, ranges: Sequence[tuple[int, int]]):
+        self.path = source.path
+        self._source, self._ranges = source, tuple(ranges)
+
+    def read_into(self, buffer: memoryview, position: int) -> None:
+        for start, length in self._ranges:
+            if position < length and buffer:
+                count = min(length - position, len(buffer))
+                self._source.read_into(buffer[:count], start + position)
+                buffer, position = buffer[count:], 0
+            else:
+                position = max(0, position - length)
+
+    def for_parts(self) -> "JoinedSource":
         return self
 
 
