@@ -1,13 +1,19 @@
-"""The README's table of components, from the code: ``python -m parity_tests.component_table``."""
+"""The README's tables of components and families: ``python -m parity_tests.component_table``."""
 
 import inspect
 import re
 from typing import Any
 
 import torch_impl
+from diptych.convert import FAMILIES
 from diptych.spec import COMPONENTS
 
-START, END = "<!-- components -->", "<!-- /components -->"
+
+def family_table() -> str:
+    """Return the table in Markdown: what each family reads."""
+    rows = ["| family | what it reads |", "| --- | --- |"]
+    rows += [f"| `{family.name}` | {family.summary} |" for family in FAMILIES.values()]
+    return "\n".join(rows) + "\n"
 
 
 def component_table() -> str:
@@ -49,5 +55,10 @@ def _one_line(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
+TABLES = {"components": component_table, "families": family_table}
+"""By the name in the comments that stand around it in README."""
+
+
 if __name__ == "__main__":
-    print(component_table(), end="")
+    for name, table in TABLES.items():
+        print(f"<!-- {name} -->\n{table()}<!-- /{name} -->\n")

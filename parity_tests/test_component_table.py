@@ -1,18 +1,21 @@
-"""The README holds the table of components that the code gives."""
+"""The README holds the tables of components and families that the code gives."""
 
 import pathlib
 
+import pytest
+
 from diptych.spec import COMPONENTS
-from parity_tests.component_table import END, START, component_table
+from parity_tests.component_table import TABLES, component_table
 
 README = pathlib.Path(__file__).parent.parent / "README.md"
 
 
-def test_the_readme_holds_the_table():
-    text = README.read_text()
-    assert text.count(START) == text.count(END) == 1
-    found = text.split(START)[1].split(END)[0]
-    assert found.strip() == component_table().strip(), "run python -m parity_tests.component_table"
+@pytest.mark.parametrize("name", TABLES)
+def test_the_readme_holds_the_table(name):
+    text, start, end = README.read_text(), f"<!-- {name} -->", f"<!-- /{name} -->"
+    assert text.count(start) == text.count(end) == 1
+    found = text.split(start)[1].split(end)[0]
+    assert found.strip() == TABLES[name]().strip(), "run python -m parity_tests.component_table"
 
 
 def test_every_component_has_a_row_that_says_all():
