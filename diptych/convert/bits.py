@@ -7,6 +7,8 @@ import numpy as np
 
 from ..spec.checks import Shape
 
+_STRIP = 64
+
 
 class TensorSpec(NamedTuple):
     """What a header says of a tensor: its dtype code and its shape."""
@@ -32,7 +34,14 @@ def contiguous(array: np.ndarray) -> np.ndarray:
     """Return an array in C order, itself if it is."""
     if array.flags.c_contiguous:
         return array
-    return bit_view(array).copy(order="C").view(array.dtype)
+    bits = bit_view(array)
+    if bits.ndim != 2 or not bits.flags.f_contiguous:
+        return bits.copy(order="C").view(array.dtype)
+    # A transposed matrix: in strips, as whole rows it would miss the cache at every number.
+    copy = np.empty(bits.shape, bits.dtype)
+    for start in range(0, bits.shape[1], _STRIP):
+        copy[:, start : start + _STRIP] = bits[:, start : start + _STRIP]
+    return copy.view(array.dtype)
 
 
 def specs_of(arrays: Sequence[np.ndarray]) -> list[TensorSpec]:

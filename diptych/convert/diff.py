@@ -9,7 +9,7 @@ import numpy as np
 
 from ..spec.checks import Shape
 from ..spec.errors import CheckpointError
-from .bits import bit_view
+from .bits import bit_view, contiguous
 from .checkpoint import Checkpoint, open_checkpoint
 from .leaf import FLOATING, LeafTensor
 
@@ -179,7 +179,7 @@ def _diff(name: str, a: LeafTensor, b: LeafTensor) -> TensorDiff | None:
     head = TensorDiff(name, (a.dtype, b.dtype), (tuple(a.shape), tuple(b.shape)))
     if a.dtype != b.dtype or a.shape != b.shape:
         return head
-    left, right = a.read(), b.read()
+    left, right = contiguous(a.read()), contiguous(b.read())
     elements, bits, first, max_ulp = 0, 0, None, 0
     for start, x, y in _chunks(left, right):
         differ = np.flatnonzero(bit_view(x) != bit_view(y))

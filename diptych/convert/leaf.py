@@ -8,7 +8,7 @@ import numpy as np
 
 from ..spec import Leaves
 from ..spec.checks import Shape
-from .bits import TensorSpec
+from .bits import TensorSpec, contiguous
 from .cast import cast_values, target_code
 from .formats import Tensor, fault
 from .rules import Rule, Step, assign_rules, inverse
@@ -23,7 +23,7 @@ class LeafTensor:
     Attributes:
         dtype: Code of ``diptych.convert.dtypes``.
         shape: Its shape as torch stores it.
-        read: Returns the values, C-contiguous, in memory of their own.
+        read: Returns the values, in any strides.
     """
 
     dtype: str
@@ -90,7 +90,7 @@ def stored_leaf(tensor: Tensor) -> LeafTensor:
 def cast_leaf(leaf: LeafTensor, code: str) -> LeafTensor:
     """Return a tensor that is cast when it is read, if its dtype is one that a cast takes."""
     target = target_code(leaf.dtype, code)
-    return LeafTensor(target, leaf.shape, lambda: cast_values(leaf.read(), target)[0])
+    return LeafTensor(target, leaf.shape, lambda: cast_values(contiguous(leaf.read()), target)[0])
 
 
 class _Applied:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..spec.checks import nearest
 from ..spec.errors import CheckpointError
+from .bits import contiguous
 from .templates import TemplateIndex, fill_template, placeholders
 from .transforms import Keep, Transform
 
@@ -91,7 +92,7 @@ def convert_tensors(
         except ValueError as error:
             faults.append(f"{', '.join(step.sources)}: {error}")
             continue
-        converted.update(zip(step.targets, outputs, strict=True))
+        converted.update(zip(step.targets, map(contiguous, outputs), strict=True))
     raise_faults(faults)
     return converted
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..spec.errors import OutputError
+from .bits import contiguous
 from .cast import CastCounts, cast_values
 from .commit import copy_file, staged_folder, synced, write_file
 from .formats import WRITERS, Planned
@@ -133,7 +134,7 @@ def _arrays(
 def _run_step(step: PlannedStep) -> Iterator[tuple[Planned, np.ndarray, CastCounts]]:
     outputs = step.step.transform.apply([source.read() for source in step.sources])
     for target in step.targets:
-        values, counts = cast_values(outputs.pop(0), target.dtype)
+        values, counts = cast_values(contiguous(outputs.pop(0)), target.dtype)
         yield target, values, counts
 
 

@@ -50,7 +50,7 @@ class Copy:
 
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         check_one(arrays)
-        return [contiguous(arrays[0])] * self.count
+        return [arrays[0]] * self.count
 
     def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
         check_one(specs)

@@ -1,7 +1,8 @@
 """Invertible array transforms: the only things that a conversion may do to a tensor.
 
-Every transform takes and returns a sequence of arrays, moves bytes through unsigned views (so that
-NaN payloads, -0.0 and denormals stay what they are) and returns C-contiguous arrays.
+Every transform takes and returns a sequence of arrays in any strides, and moves bytes through
+unsigned views (so that NaN payloads, -0.0 and denormals stay what they are). Where it can it returns
+views: what is transposed twice, or cut and then written, is copied once at most.
 """
 
 from collections.abc import Sequence
@@ -12,14 +13,14 @@ from typing import Protocol
 import numpy as np
 
 from ..spec.checks import Shape
-from .bits import TensorSpec, bit_view, check_one, check_same_dtype, contiguous, specs_of
+from .bits import TensorSpec, bit_view, check_one, check_same_dtype, specs_of
 
 
 class Transform(Protocol):
     """What every transform offers."""
 
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the transformed arrays, C-contiguous, of the same dtype."""
+        """Return the transformed arrays, of the same dtype, perhaps views of those given."""
 
     def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
         """Return what ``apply`` would give, from headers only.
@@ -39,7 +40,7 @@ class Keep:
 
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         check_one(arrays)
-        return [contiguous(arrays[0])]
+        return list(arrays)
 
     def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
         check_one(specs)
@@ -58,7 +59,7 @@ class Transpose:
 
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         self.outputs(specs_of(arrays))
-        return [contiguous(arrays[0].transpose(self.axes))]
+        return [arrays[0].transpose(self.axes)]
 
     def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
         check_one(specs)
@@ -110,7 +111,7 @@ class Split:
         bits = np.moveaxis(bit_view(arrays[0]), self.axis, 0)
         dtype = arrays[0].dtype
         return [
-            np.moveaxis(bits[start:stop], 0, self.axis).copy(order="C").view(dtype)
+            np.moveaxis(bits[start:stop], 0, self.axis).view(dtype)
             for start, stop in pairwise(edges)
         ]
 
@@ -149,7 +150,7 @@ class Join:
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         self.outputs(specs_of(arrays))
         bits = [bit_view(array) for array in arrays]
-        return [contiguous(np.concatenate(bits, axis=self.axis)).view(arrays[0].dtype)]
+        return [np.concatenate(bits, axis=self.axis).view(arrays[0].dtype)]
 
     def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
         equal = isinstance(self.parts, int)
@@ -177,7 +178,7 @@ class Stack:
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         self.outputs(specs_of(arrays))
         bits = [bit_view(array) for array in arrays]
-        return [contiguous(np.stack(bits, axis=self.axis)).view(arrays[0].dtype)]
+        return [np.stack(bits, axis=self.axis).view(arrays[0].dtype)]
 
     def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
         check_same_dtype(specs, self.count)
@@ -203,7 +204,7 @@ class Unstack:
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         self.outputs(specs_of(arrays))
         bits = np.moveaxis(bit_view(arrays[0]), self.axis, 0)
-        return [np.array(entry, order="C").view(arrays[0].dtype) for entry in bits]
+        return [entry.view(arrays[0].dtype) for entry in bits]
 
     def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
         check_one(specs)
