@@ -1,0 +1,95 @@
+"""What an encoder with a projection is, and two that are compared."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .checks import check_equal, check_kind, check_positive
+from .config import Config, Leaf, Leaves, linear_leaves, under
+from .encoder import EncoderConfig
+from .vision import VisionEncoderConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderWithProjectionConfig(Config):
+    """An encoder of text or images and a linear map of its pooled vector.
+
+    Attributes:
+        encoder: Config of the encoder, which has a pooled vector.
+        projection_dim: Width of the result: of a space shared with another encoder, or the number
+            of labels of a classifier.
+        bias: Whether the map carries a bias.
+
+    Raises:
+        ValueError: If a size is refused, or the encoder has no pooled vector.
+        TypeError: If a part is of another kind.
+    """
+
+    component: ClassVar[str] = "EncoderWithProjection"
+    encoder: EncoderConfig | VisionEncoderConfig
+    projection_dim: int
+    bias: bool = True
+
+    def __post_init__(self):
+        check_kind(EncoderConfig | VisionEncoderConfig, encoder=self.encoder)
+        check_positive(projection_dim=self.projection_dim)
+        if self.encoder.pooled_dim is None:
+            raise ValueError("the encoder has no pooled vector, which the projection reads")
+
+    def leaves(self) -> Leaves:
+        assert self.encoder.pooled_dim is not None
+        return under("encoder", self.encoder.leaves()) | under(
+            "output_proj",
+            linear_leaves(self.encoder.pooled_dim, self.projection_dim, bias=self.bias),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DualEncoderConfig(Config):
+    """An encoder of images and one of text, compared by their vectors (Radford et al. 2021).
+
+    Attributes:
+        image: Config of the encoder of images, with a projection or a pooled vector.
+        text: Config of the encoder of text, likewise.
+        logit_bias: Whether a learnt number is added to the logits.
+
+    Raises:
+        ValueError: If an encoder has no vector, is of the other kind, or widths differ.
+        TypeError: If a part is of another kind.
+    """
+
+    component: ClassVar[str] = "DualEncoder"
+    image: EncoderWithProjectionConfig | VisionEncoderConfig
+    text: EncoderWithProjectionConfig | EncoderConfig
+    logit_bias: bool = False
+
+    def __post_init__(self):
+        check_kind(EncoderWithProjectionConfig | VisionEncoderConfig, image=self.image)
+        check_kind(EncoderWithProjectionConfig | EncoderConfig, text=self.text)
+        check_kind(VisionEncoderConfig, image=_without_projection(self.image))
+        check_kind(EncoderConfig, text=_without_projection(self.text))
+        widths = {"image": _width(self.image), "text": _width(self.text)}
+        for name, width in widths.items():
+            if width is None:
+                raise ValueError(f"the encoder of {name} has no pooled vector to compare")
+        check_equal("width of image", widths["image"], "width of text", widths["text"])
+
+    def leaves(self) -> Leaves:
+        leaves = under("image", self.image.leaves()) | under("text", self.text.leaves())
+        leaves["logit_scale_param"] = Leaf((), "param")
+        if self.logit_bias:
+            leaves["logit_bias_param"] = Leaf((), "param")
+        return leaves
+
+
+def _without_projection(
+    config: EncoderWithProjectionConfig | EncoderConfig | VisionEncoderConfig,
+) -> EncoderConfig | VisionEncoderConfig:
+    return config.encoder if isinstance(config, EncoderWithProjectionConfig) else config
+
+
+def _width(
+    config: EncoderWithProjectionConfig | EncoderConfig | VisionEncoderConfig,
+) -> int | None:
+    if isinstance(config, EncoderWithProjectionConfig):
+        return config.projection_dim
+    return config.pooled_dim
