@@ -155,12 +155,14 @@ class Encoder(Module):
 
     def _pool(self, output: Array, inputs: Array) -> Array | None:
         config = self.config
-        if config.pooled_dim is None:
-            return None
-        check_not_empty(output.shape[-2], "a pooled vector")
+        if config.pooler or config.pooled_token is not None:
+            what = "pooler=True" if config.pooler else f"pooled_token={config.pooled_token!r}"
+            check_not_empty(output.shape[-2], what)
         if config.pooler:
             return jnp.tanh(self.pooler_proj(output[..., 0, :]))
         match config.pooled_token:
+            case None:
+                return None
             case "last":
                 return output[..., -1, :]
             case "highest":

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 import transformers
 
+from parity_tests.family_cases_vision import VISION_CASES
 from parity_tests.tiny_transformers import (
     PADDING,
     VOCAB,
@@ -284,3 +285,4 @@ CASES = {
         **EAGER_EXPERTS,
     ),
 }
+CASES |= VISION_CASES

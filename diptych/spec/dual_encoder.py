@@ -67,11 +67,7 @@ class DualEncoderConfig(Config):
         check_kind(EncoderWithProjectionConfig | EncoderConfig, text=self.text)
         check_kind(VisionEncoderConfig, image=_without_projection(self.image))
         check_kind(EncoderConfig, text=_without_projection(self.text))
-        widths = {"image": _width(self.image), "text": _width(self.text)}
-        for name, width in widths.items():
-            if width is None:
-                raise ValueError(f"the encoder of {name} has no pooled vector to compare")
-        check_equal("width of image", widths["image"], "width of text", widths["text"])
+        check_equal("width of image", _width(self.image), "width of text", _width(self.text))
 
     def leaves(self) -> Leaves:
         leaves = under("image", self.image.leaves()) | under("text", self.text.leaves())
@@ -87,9 +83,9 @@ def _without_projection(
     return config.encoder if isinstance(config, EncoderWithProjectionConfig) else config
 
 
-def _width(
-    config: EncoderWithProjectionConfig | EncoderConfig | VisionEncoderConfig,
-) -> int | None:
+def _width(config: EncoderWithProjectionConfig | EncoderConfig | VisionEncoderConfig) -> int:
     if isinstance(config, EncoderWithProjectionConfig):
         return config.projection_dim
+    if config.pooled_dim is None:
+        raise ValueError(f"the {config.component} has no pooled vector to compare")
     return config.pooled_dim

@@ -4,6 +4,7 @@ from .bert import BERT
 from .bloom import BLOOM
 from .cohere import COHERE
 from .deepseek_v3 import DEEPSEEK_V3
+from .dinov2 import DINOV2
 from .falcon import FALCON
 from .family import RECIPES, Family, Recreated, Variants, recreate
 from .gemma import GEMMA
@@ -25,6 +26,7 @@ from .qwen3_moe import QWEN3_MOE
 from .seed_encoder import SEED_ENCODER
 from .seed_head import SEED_HEAD
 from .starcoder2 import STARCODER2
+from .vit import VIT
 
 _ALL = (
     BERT,
@@ -49,6 +51,8 @@ _ALL = (
     QWEN3_MOE,
     GPT_OSS,
     DEEPSEEK_V3,
+    VIT,
+    DINOV2,
     SEED_ENCODER,
     SEED_HEAD,
 )
