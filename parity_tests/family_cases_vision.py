@@ -1,10 +1,10 @@
 """Tiny models of the families that read images."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 import transformers
 
 from parity_tests.tiny_transformers import FamilyCase
@@ -40,13 +40,8 @@ def masked_images(num_patches: int, *shape: int) -> dict[str, np.ndarray]:
 
 def our_images(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the same by our names."""
-    masks = {"patch_mask": inputs[name] for name in ("bool_masked_pos",) if name in inputs}
-    return {"images": inputs["pixel_values"], **masks}
-
-
-def with_mask_token(config: Any) -> torch.nn.Module:
-    """Return a ViT that can replace patches."""
-    return transformers.ViTModel(config, use_mask_token=True)
+    names = {"pixel_values": "images", "bool_masked_pos": "patch_mask"}
+    return {names[name]: array for name, array in inputs.items()}
 
 
 def image_model(family: str, name: str, config: str, shape: Any, **settings: Any) -> FamilyCase:
@@ -79,7 +74,8 @@ VISION_CASES = {
         **DINOV2,
         layerscale_value=0.5,
     ),
-    "dinov2 base, gated": image_model(
-        "dinov2", "Dinov2Model", "Dinov2Config", (2, 5, 12, 12), **DINOV2, use_swiglu_ffn=True
+    "dinov2 base, gated, masked": replace(
+        image_model("dinov2", "Dinov2Model", "Dinov2Config", (), **DINOV2, use_swiglu_ffn=True),
+        inputs=partial(masked_images, 9, 2, 5, 12, 12),
     ),
 }
