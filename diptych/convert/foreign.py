@@ -11,6 +11,7 @@ from .families import FAMILIES, Family, Recreated, named_family, recreate
 from .formats import Container, Tensor, fault
 from .leaf import LeafTensor, read_leaves, stored_leaf
 from .rules import MAX_SUGGESTIONS, name_faults, raise_faults
+from .settings import with_settings
 
 MAX_LISTED = 20  # names in one note
 
@@ -33,7 +34,7 @@ def read_foreign(
         CheckpointError: If the family is not clear, a setting is refused, or a tensor is missing,
             unknown, or of the wrong shape; lists all.
     """
-    raw = {**given, **settings}
+    raw = with_settings(given, settings)
     container, notes = _chosen(container, family)
     tensors, unwrapped = unwrap_names(container)
     found = find_family(container, tensors, raw, where, family)

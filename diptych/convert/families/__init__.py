@@ -2,6 +2,7 @@
 
 from .bert import BERT
 from .bloom import BLOOM
+from .clip import CLIP
 from .cohere import COHERE
 from .deepseek_v3 import DEEPSEEK_V3
 from .dinov2 import DINOV2
@@ -25,6 +26,7 @@ from .qwen3 import QWEN3
 from .qwen3_moe import QWEN3_MOE
 from .seed_encoder import SEED_ENCODER
 from .seed_head import SEED_HEAD
+from .siglip import SIGLIP
 from .starcoder2 import STARCODER2
 from .vit import VIT
 
@@ -53,6 +55,8 @@ _ALL = (
     DEEPSEEK_V3,
     VIT,
     DINOV2,
+    CLIP,
+    SIGLIP,
     SEED_ENCODER,
     SEED_HEAD,
 )
