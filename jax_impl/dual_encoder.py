@@ -80,11 +80,11 @@ class EncoderWithProjection(Module):
         rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = EncoderWithProjectionConfig(
+        self.config = config = EncoderWithProjectionConfig(
             encoder=encoder, projection_dim=projection_dim, bias=bias
         )
         self.encoder = _new_encoder(encoder, rngs=rngs)
-        self.output_proj = linear(encoder.pooled_dim, projection_dim, bias=bias, rngs=rngs)
+        self.output_proj = linear(config.pooled_dim, projection_dim, bias=bias, rngs=rngs)
 
     def __call__(
         self, inputs: Array, *, rng_key: Array | None = None, **options: Any
@@ -189,7 +189,7 @@ class DualEncoder(Module):
 
 
 def _new_encoder(config: Any, *, rngs: nnx.Rngs) -> Any:
-    kinds = {
+    kinds: dict[Any, Any] = {
         EncoderConfig: Encoder,
         EncoderWithProjectionConfig: EncoderWithProjection,
         VisionEncoderConfig: VisionEncoder,

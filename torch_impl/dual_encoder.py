@@ -76,11 +76,11 @@ class EncoderWithProjection(Module):
         bias: bool = True,
     ):
         super().__init__()
-        self.config = EncoderWithProjectionConfig(
+        self.config = config = EncoderWithProjectionConfig(
             encoder=encoder, projection_dim=projection_dim, bias=bias
         )
         self.encoder = _new_encoder(encoder)
-        self.output_proj = linear(encoder.pooled_dim, projection_dim, bias=bias)
+        self.output_proj = linear(config.pooled_dim, projection_dim, bias=bias)
 
     def forward(self, inputs: Tensor, **options: Any) -> ProjectionOutput:
         """Encode a batch and project every pooled vector.
@@ -175,7 +175,7 @@ class DualEncoder(Module):
 
 
 def _new_encoder(config: Any) -> Any:
-    kinds = {
+    kinds: dict[Any, Any] = {
         EncoderConfig: Encoder,
         EncoderWithProjectionConfig: EncoderWithProjection,
         VisionEncoderConfig: VisionEncoder,

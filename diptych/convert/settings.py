@@ -61,7 +61,7 @@ class SettingsTable:
                 is_bool = isinstance(value, bool) and kind is not bool
                 if value is not None and (is_bool or not isinstance(value, kind)):
                     faults.append(f"{name}: {json.dumps(value)} has the wrong type")
-                elif key in self.nested and value is not None:
+                elif key in self.nested and isinstance(value, Mapping):
                     faults += self.nested[key].faults(value, ignored, within=f"{name}.")
             elif key not in self.fixed:
                 faults.append(

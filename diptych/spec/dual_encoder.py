@@ -32,15 +32,16 @@ class EncoderWithProjectionConfig(Config):
     def __post_init__(self):
         check_kind(EncoderConfig | VisionEncoderConfig, encoder=self.encoder)
         check_positive(projection_dim=self.projection_dim)
-        if self.encoder.pooled_dim is None:
-            raise ValueError("the encoder has no pooled vector, which the projection reads")
+        self.pooled_dim  # read here so that an encoder without one is refused
+
+    @property
+    def pooled_dim(self) -> int:
+        """Return the width of the encoder's pooled vector."""
+        return _pooled_dim(self.encoder)
 
     def leaves(self) -> Leaves:
-        assert self.encoder.pooled_dim is not None
-        return under("encoder", self.encoder.leaves()) | under(
-            "output_proj",
-            linear_leaves(self.encoder.pooled_dim, self.projection_dim, bias=self.bias),
-        )
+        projection = linear_leaves(self.pooled_dim, self.projection_dim, bias=self.bias)
+        return under("encoder", self.encoder.leaves()) | under("output_proj", projection)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +87,10 @@ def _without_projection(
 def _width(config: EncoderWithProjectionConfig | EncoderConfig | VisionEncoderConfig) -> int:
     if isinstance(config, EncoderWithProjectionConfig):
         return config.projection_dim
+    return _pooled_dim(config)
+
+
+def _pooled_dim(config: EncoderConfig | VisionEncoderConfig) -> int:
     if config.pooled_dim is None:
-        raise ValueError(f"the {config.component} has no pooled vector to compare")
+        raise ValueError(f"the {config.component} has no pooled vector")
     return config.pooled_dim

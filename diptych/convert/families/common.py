@@ -176,7 +176,7 @@ def written_settings(
     settings |= {key: value for key, value in identity.items() if not settings.get(key)}
     if source and not difference(settings):
         return settings
-    settings = {k: value for k, value in (settings | wanted).items() if value is not None}
+    settings = {k: value for k, value in {**settings, **wanted}.items() if value is not None}
     found = difference(settings)
     if found:
         raise ValueError(f"{name} has no such component: {found}")

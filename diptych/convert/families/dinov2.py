@@ -34,18 +34,18 @@ from .names import Modules
 
 _LAYER, _OURS = "encoder.layer.{i}", "layers.{i}"
 _FUSED = f"{_LAYER}.mlp.weights_in"
-_MODULES: dict[str, str] = {
+_MODULES: Modules = {
     **MODULES,
     f"{_LAYER}.norm1": f"{_OURS}.attention_norm",
     f"{_LAYER}.layer_scale1.lambda1": f"{_OURS}.attention_scale_param",
     f"{_LAYER}.norm2": f"{_OURS}.feed_forward_norm",
     f"{_LAYER}.layer_scale2.lambda1": f"{_OURS}.feed_forward_scale_param",
 }
-_PLAIN = {
+_PLAIN: Modules = {
     f"{_LAYER}.mlp.fc1": f"{_OURS}.feed_forward.up_proj",
     f"{_LAYER}.mlp.fc2": f"{_OURS}.feed_forward.down_proj",
 }
-_GATED = {
+_GATED: Modules = {
     _FUSED: (f"{_OURS}.feed_forward.gate_proj", f"{_OURS}.feed_forward.up_proj"),
     f"{_LAYER}.mlp.weights_out": f"{_OURS}.feed_forward.down_proj",
 }
@@ -53,7 +53,7 @@ _GATED = {
 
 def _select(config: VisionEncoderConfig) -> Modules:
     gated = isinstance(config.layers[0].feed_forward, GatedFeedForwardConfig)
-    return _MODULES | (_GATED if gated else _PLAIN)
+    return {**_MODULES, **(_GATED if gated else _PLAIN)}
 
 
 def _read(values: dict[str, Any]) -> VisionEncoderConfig:
@@ -135,7 +135,7 @@ DINOV2 = ImageFamily(
     name="dinov2",
     summary="DINOv2 (Dinov2Model, Dinov2ForImageClassification), with or without dinov2.",
     architectures=("Dinov2ForImageClassification", "Dinov2Model"),
-    modules=_MODULES | _PLAIN | _GATED,
+    modules={**_MODULES, **_PLAIN, **_GATED},
     select=_select,
     settings=SettingsTable(
         understood={

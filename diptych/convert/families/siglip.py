@@ -9,7 +9,7 @@ from ...spec import (
     ScoreConfig,
     VisionEncoderConfig,
 )
-from ..settings import Setting
+from ..settings import Setting, require
 from ..transforms import Split, Unstack
 from .common import NUMBER
 from .image_like import ROW
@@ -38,7 +38,8 @@ def _read_image(values: dict[str, Any]) -> VisionEncoderConfig:
         return read_image(values, patches)
     pooling = AttentionPoolingConfig(
         attention=AttentionConfig(
-            d_model=values["hidden_size"], num_heads=values["num_attention_heads"]
+            d_model=require(values, "hidden_size"),
+            num_heads=require(values, "num_attention_heads"),
         ),
         feed_forward=read_feed_forward(values),
         norm=read_norm(values),
