@@ -41,6 +41,7 @@ class Format(StrEnum):
 
     safetensors = "safetensors"
     pt = "pt"
+    orbax = "orbax"
 
 
 Source = Annotated[str, typer.Argument(metavar="SRC", help="A checkpoint: file or folder.")]
@@ -57,6 +58,27 @@ Key = Annotated[
 Ignored = Annotated[
     list[str] | None,
     typer.Option("--ignore-setting", metavar="K", help="Accept a setting that is not understood."),
+]
+
+
+def _add_family(path: Path | None) -> None:
+    """Run a file of rules, and say so; the family in it is known from then on."""
+    from diptych.convert import FAMILIES, load_family
+
+    if path is not None:
+        print(f"running {_printable(str(path))}", file=sys.stderr)
+        family = load_family(path)
+        FAMILIES[family.name] = family
+
+
+Rules = Annotated[
+    Path | None,
+    typer.Option(
+        "--rules",
+        metavar="FILE",
+        callback=_add_family,
+        help="Run this Python file, which makes a FAMILY that is to be known too.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -82,6 +104,7 @@ def inspect(
     setting: Setting = None,
     key: Key = None,
     ignore_setting: Ignored = None,
+    rules: Rules = None,
     as_json: Json = False,
 ) -> None:
     """Say what a checkpoint holds: names, shapes, dtypes, family, layout, settings."""
@@ -107,6 +130,7 @@ def convert(
     setting: Setting = None,
     key: Key = None,
     ignore_setting: Ignored = None,
+    rules: Rules = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan only; write nothing.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace DST.")] = False,
     verify_after: Annotated[
@@ -151,6 +175,7 @@ def verify(
     weights_only: Annotated[
         bool, typer.Option("--weights-only", help="Leave the outputs out.")
     ] = False,
+    rules: Rules = None,
     as_json: Json = False,
 ) -> None:
     """Check A against its manifest, or A and B: weights bit for bit, then their outputs."""
@@ -163,6 +188,7 @@ def verify(
 def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="A checkpoint in any layout.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Another.")],
+    rules: Rules = None,
     as_json: Json = False,
 ) -> None:
     """Compare two checkpoints of any layout, tensor by tensor."""
@@ -172,7 +198,7 @@ def diff(
 
 
 @app.command()
-def families(as_json: Json = False) -> None:
+def families(rules: Rules = None, as_json: Json = False) -> None:
     """List the families of checkpoints that convert understands."""
     from diptych.convert import FAMILIES
 

@@ -27,6 +27,7 @@ BERT_CONFIG = {
     "type_vocab_size": TYPES,
     "vocab_size": WORDS,
 }
+POSITION_IDS = {"embeddings.position_ids": np.arange(POSITIONS)[None]}
 
 
 def write_checkpoint(folder, tensors, config=None, *, kind="safetensors", name=None):
@@ -39,6 +40,17 @@ def write_checkpoint(folder, tensors, config=None, *, kind="safetensors", name=N
     WRITERS[kind](folder, plan, iter(tensors.items()), file_name=name, metadata=metadata)
     if config is not None:
         (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    return folder
+
+
+def write_bert(folder):
+    """Write a tiny BERT as it is published, with companions and files that are none; return it."""
+    write_checkpoint(folder, bert_tensors() | POSITION_IDS, BERT_CONFIG)
+    (folder / "tokenizer.json").write_text("{}")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling/config.json").write_text("{}")
+    (folder / ".hidden.json").write_text("{}")
+    (folder / "training_args.bin").write_bytes(b"no weights")
     return folder
 
 

@@ -17,6 +17,9 @@ from .manifest import MANIFEST, read_manifest
 from .native import is_native, read_native
 from .settings import read_json
 
+CONFIGS = ("config.json", "params.json")
+"""Names of a folder's configuration, the usual first; Meta writes params.json."""
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -107,7 +110,14 @@ def open_checkpoint(
         if settings or ignore_settings:
             raise CheckpointError(f"{where}: holds the component's config: no setting can be given")
         parts = read_native(container, given, where, manifest, family)
-        if folder and (folder / "source_config.json").exists():
+        came_from = manifest.get("family") if manifest else None
+        if came_from and parts["family"] and parts["family"].name != came_from:
+            left_out = ", ".join(parts["buffers"]) or "nothing"
+            parts["notes"] += (
+                f"from {came_from}, taken as {parts['family'].name}: {left_out} left out",
+            )
+            parts["buffers"] = {}
+        elif folder and (folder / "source_config.json").exists():
             source = contained(folder, "source_config.json", folder)
             parts["source_config"] = read_json(source)
     else:
@@ -127,8 +137,9 @@ def _configuration(
         return dict(config), str(container.files[0])
     if config is not None:
         path = Path(config)
-    elif folder is not None and (folder / "config.json").exists():
-        path = contained(folder, "config.json", folder)
     else:
-        return {}, str(container.files[0])
+        names = [name for name in CONFIGS if folder is not None and (folder / name).exists()]
+        if not names or folder is None:
+            return {}, str(container.files[0])
+        path = contained(folder, names[0], folder)
     return read_json(path), str(path)

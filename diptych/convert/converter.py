@@ -118,7 +118,7 @@ def convert_checkpoint(
         dst: The folder to write; it appears whole or not at all.
         to: "hf" (a family's own names), "torch" (torch_impl) or "flax" (jax_impl).
         family: The family, where neither config nor names tell.
-        format: "safetensors" or "pt".
+        format: "safetensors", "pt" or "orbax".
         dtype: "float64", "float32", "float16" or "bfloat16", for floating parameters.
         max_shard_size: The most bytes of tensors in a file, such as ``5_000_000_000`` or "5GB".
         config: A config.json, or its content, used in place of the folder's own.

@@ -6,14 +6,13 @@ from typing import Any
 from ..spec.checks import nearest
 from ..spec.errors import CheckpointError
 from .bits import same_bytes
+from .branches import choose_branch
 from .dtypes import numpy_dtype
 from .families import FAMILIES, Family, Recreated, named_family, recreate
 from .formats import Container, Tensor, fault
 from .leaf import LeafTensor, read_leaves, stored_leaf
 from .rules import MAX_SUGGESTIONS, name_faults, raise_faults
 from .settings import with_settings
-
-MAX_LISTED = 20  # names in one note
 
 WRAPPERS = ("module", "_orig_mod")
 """What data-parallel training and compilation put into names, at any depth."""
@@ -132,34 +131,8 @@ def _unwrapped(name: str) -> str:
 
 def _chosen(container: Container, family: str | Family | None) -> tuple[Container, list[str]]:
     """Return the container with one dictionary of a training file chosen, and what lies outside."""
-    holders = [path for path, branch in container.tree.items() if branch.tensors]
-    if not container.tensors and holders:
-        wanted = list(FAMILIES.values()) if family is None else [named_family(family)]
-        fitting = [path for path in holders if _fits(container.tree[path].tensors, wanted)]
-        if len(fitting) != 1:
-            several = ", ".join(map(repr, fitting or holders))
-            cause = "several dictionaries fit" if fitting else "no family fits any dictionary"
-            raise fault(container.files[0], f"{cause}: {several}: give --key")
-        container = container.select(fitting[0])
-    chosen = [path for path, b in container.tree.items() if b.tensors is container.tensors]
-    outside = [
-        f"{path!r} ({len(branch.tensors)} tensors)"
-        for path, branch in container.tree.items()
-        if branch.tensors and path not in chosen
-    ]
-    for path, branch in container.tree.items():
-        inner = [key.removeprefix(f"{path}.") for key in chosen if _lies_in(key, path)]
-        beside = {**branch.others, **branch.refused} if inner else {}
-        outside += [
-            f"{name!r} ({what.removeprefix('is ')})"
-            for name, what in beside.items()
-            if not any(_lies_in(key, name) for key in inner)
-        ]
-    return container, [f"not read: {_listed(outside)}"] if outside else []
-
-
-def _lies_in(path: str, folder: str) -> bool:
-    return not folder or path == folder or path.startswith(f"{folder}.")
+    wanted = list(FAMILIES.values()) if family is None else [named_family(family)]
+    return choose_branch(container, lambda names: _fits(names, wanted), "no family")
 
 
 def _fits(names: Collection[str], families: list[Family]) -> bool:
@@ -203,8 +176,3 @@ def _default_notes(family: Family, raw: Mapping[str, Any], values: Mapping[str, 
     return (
         [f"settings of {family.name} taken at their default: {', '.join(taken)}"] if taken else []
     )
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - MAX_LISTED
-    return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")

@@ -28,7 +28,7 @@ class Inspection:
 
     Attributes:
         path: What was read.
-        container: "safetensors" or "pt".
+        container: "safetensors", "pt" or "orbax".
         files: The files that were opened.
         tensors: Every stored tensor, in the file's order.
         nbytes: Bytes of all tensors.

@@ -28,6 +28,9 @@ FILE_NAMES = {
     ("pt", "hf"): "pytorch_model.bin",
     ("pt", "torch"): "model.pt",
     ("pt", "flax"): "model.pt",
+    ("orbax", "hf"): "_METADATA",
+    ("orbax", "torch"): "_METADATA",
+    ("orbax", "flax"): "_METADATA",
 }
 """The name of a single file of weights, by container and layout."""
 
@@ -53,7 +56,7 @@ class Plan:
 
     Attributes:
         layout: "hf", "torch" or "flax".
-        container: "safetensors" or "pt".
+        container: "safetensors", "pt" or "orbax".
         file_name: Of a single file of weights; shards are named after it.
         steps: All tensors, in the order of their first target's name.
         dtype: Code that floating tensors are cast to, None for no cast.
@@ -94,7 +97,7 @@ def make_plan(
     Args:
         checkpoint: What is read.
         to: "hf", "torch" or "flax".
-        container: "safetensors" or "pt".
+        container: "safetensors", "pt" or "orbax".
         dtype: Code that floating tensors are cast to.
 
     Raises:

@@ -1,27 +1,33 @@
 """Tied tensors: one parameter that a checkpoint stores under several names."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from .bits import TensorSpec, check_one, check_same_dtype, contiguous, same_bytes, specs_of
 
+DELETE = "to untie them, delete the one that is not to be read"
+
 
 @dataclass(frozen=True)
 class Tie:
-    """Make one tensor of ``count`` stored copies, which must hold the same bytes."""
+    """Make one tensor of ``count`` stored copies, which must hold the same bytes.
+
+    Attributes:
+        count: Number of copies.
+        remedy: What to do where they do not.
+    """
 
     count: int
+    remedy: str = field(default=DELETE, compare=False)
 
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         self.outputs(specs_of(arrays))
         first = contiguous(arrays[0])
         for array in arrays[1:]:
             if not same_bytes(first, contiguous(array)):
-                raise ValueError(
-                    "the tied copies differ; to untie them, delete the one that is not to be read"
-                )
+                raise ValueError(f"the tied copies differ; {self.remedy}")
         return [first]
 
     def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:

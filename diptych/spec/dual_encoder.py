@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .checks import check_equal, check_kind, check_positive
+from .checks import check_boolean, check_equal, check_kind, check_positive
 from .config import Config, Leaf, Leaves, linear_leaves, under
 from .encoder import EncoderConfig
 from .vision import VisionEncoderConfig
@@ -32,6 +32,7 @@ class EncoderWithProjectionConfig(Config):
     def __post_init__(self):
         check_kind(EncoderConfig | VisionEncoderConfig, encoder=self.encoder)
         check_positive(projection_dim=self.projection_dim)
+        check_boolean(bias=self.bias)
         self.pooled_dim  # read here so that an encoder without one is refused
 
     @property
@@ -68,6 +69,7 @@ class DualEncoderConfig(Config):
         check_kind(EncoderWithProjectionConfig | EncoderConfig, text=self.text)
         check_kind(VisionEncoderConfig, image=_without_projection(self.image))
         check_kind(EncoderConfig, text=_without_projection(self.text))
+        check_boolean(logit_bias=self.logit_bias)
         check_equal("width of image", _width(self.image), "width of text", _width(self.text))
 
     def leaves(self) -> Leaves:

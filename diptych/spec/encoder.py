@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .block import BlockConfig, TransformerEncoderLayerConfig
-from .checks import check_choice, check_equal, check_kind, check_not_negative, check_rate
+from .checks import check_boolean, check_choice, check_not_negative
 from .config import Leaves, linear_leaves, under
 from .embedding import TextEmbeddingConfig
 from .norm import NormConfig
-from .position_bias import AlibiConfig, PositionBiasConfig, RelativeBiasConfig
-from .stack import StackConfig, check_layers, stack_leaves
+from .position_bias import AlibiConfig, RelativeBiasConfig
+from .stack import StackConfig, check_text_stack, text_stack_leaves
 
 POOLED_TOKENS = ("highest", "last")
 
@@ -46,13 +46,8 @@ class EncoderConfig(StackConfig):
     pooled_token: int | str | None = None
 
     def __post_init__(self):
-        check_layers(self.layer, self.num_layers)
-        check_kind(TextEmbeddingConfig | None, embedding=self.embedding)
-        check_kind(NormConfig | None, final_norm=self.final_norm)
-        check_kind(PositionBiasConfig | None, position_bias=self.position_bias)
-        check_rate(dropout=self.dropout)
-        if self.embedding:
-            check_equal("embedding.d_model", self.embedding.d_model, "layer.d_model", self.d_model)
+        check_boolean(pooler=self.pooler)
+        check_text_stack(self)
         self._check_pooled_token()
 
     @property
@@ -61,7 +56,7 @@ class EncoderConfig(StackConfig):
         return self.d_model if self.pooler or self.pooled_token is not None else None
 
     def leaves(self) -> Leaves:
-        leaves = stack_leaves(self)
+        leaves = text_stack_leaves(self)
         if self.pooler:
             leaves |= under("pooler_proj", linear_leaves(self.d_model, self.d_model))
         return leaves

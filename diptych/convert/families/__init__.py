@@ -1,11 +1,14 @@
 """Families of foreign checkpoints: one file each, and this registry."""
 
+from .albert import ALBERT
 from .bert import BERT
 from .bloom import BLOOM
 from .clip import CLIP
 from .cohere import COHERE
+from .decoder import DecoderFamily
 from .deepseek_v3 import DEEPSEEK_V3
 from .dinov2 import DINOV2
+from .distilbert import DISTILBERT
 from .falcon import FALCON
 from .family import RECIPES, Family, Recreated, Variants, recreate
 from .gemma import GEMMA
@@ -15,25 +18,33 @@ from .gpt2 import GPT2
 from .gpt_neox import GPT_NEOX
 from .gpt_oss import GPT_OSS
 from .llama import LLAMA
+from .llama_meta import LLAMA_META
 from .mistral import MISTRAL
 from .mixtral import MIXTRAL
+from .modernbert import MODERNBERT
 from .mpt import MPT
+from .nanogpt import MINGPT, NANOGPT
 from .olmo2 import OLMO2
 from .opt import OPT
 from .phi3 import PHI3
 from .qwen2 import QWEN2
 from .qwen3 import QWEN3
 from .qwen3_moe import QWEN3_MOE
+from .roberta import ROBERTA
 from .seed_encoder import SEED_ENCODER
+from .seed_gpt import SEED_GPT
 from .seed_head import SEED_HEAD
 from .siglip import SIGLIP
 from .starcoder2 import STARCODER2
+from .torch_layers import TORCH_LAYERS
+from .user import load_family
 from .vit import VIT
 
 _ALL = (
     BERT,
     GPT2,
     LLAMA,
+    LLAMA_META,
     MISTRAL,
     QWEN2,
     QWEN3,
@@ -57,7 +68,15 @@ _ALL = (
     DINOV2,
     CLIP,
     SIGLIP,
+    ROBERTA,
+    DISTILBERT,
+    ALBERT,
+    MODERNBERT,
+    NANOGPT,
+    MINGPT,
+    TORCH_LAYERS,
     SEED_ENCODER,
+    SEED_GPT,
     SEED_HEAD,
 )
 FAMILIES: dict[str, Family] = {family.name: family for family in _ALL}
@@ -77,4 +96,14 @@ def named_family(family: str | Family) -> Family:
     return FAMILIES[family]
 
 
-__all__ = ["FAMILIES", "RECIPES", "Family", "Recreated", "Variants", "named_family", "recreate"]
+__all__ = [
+    "FAMILIES",
+    "RECIPES",
+    "DecoderFamily",
+    "Family",
+    "Recreated",
+    "Variants",
+    "load_family",
+    "named_family",
+    "recreate",
+]

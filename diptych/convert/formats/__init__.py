@@ -27,6 +27,18 @@ def _read_torch_pickle(path: Path) -> Container:
     return read_torch_pickle(path)
 
 
+def _read_orbax(path: Path) -> Container:
+    from .orbax import read_orbax
+
+    return read_orbax(path)
+
+
+def _read_orbax_steps(folder: Path) -> Container | None:
+    from .orbax_steps import read_steps
+
+    return read_steps(folder)
+
+
 _FORMATS = (
     Format(
         kind="safetensors",
@@ -43,6 +55,13 @@ _FORMATS = (
             ("optimizer.bin", "optimizer.pt", "rng_state.pth", "scheduler.pt", "training_args.bin")
         ),
         read=_read_torch_pickle,
+    ),
+    Format(
+        kind="orbax",
+        suffixes=("_METADATA", "manifest.ocdbt"),
+        preferred=("_METADATA", "manifest.ocdbt"),
+        bookkeeping=frozenset(("_CHECKPOINT_METADATA",)),
+        read=_read_orbax,
     ),
 )
 
@@ -70,7 +89,8 @@ class Writer(Protocol):
             arrays: Name and values of every tensor, in the order of ``plan``.
             file_name: The name of a single file; shards and index are named after it.
             max_shard_size: The most bytes of tensors in a file; None writes a single file.
-            metadata: Texts for the header, "format" among them; a pickle has no place for them.
+            metadata: Texts for the header, "format" among them; a pickle has no place for them;
+                Orbax wraps every array as an ``nnx.State`` does where it is "flax".
 
         Returns:
             The names of the files written.
@@ -108,8 +128,24 @@ def _write_torch_pickle(
     return write_sharded(folder, file_name, plan, arrays, max_shard_size, write_torch_pickle)
 
 
+def _write_orbax(
+    folder: Path,
+    plan: Sequence[Planned],
+    arrays: Iterable[tuple[str, np.ndarray]],
+    *,
+    file_name: str,
+    max_shard_size: int | None = None,
+    metadata: Mapping[str, str],
+) -> tuple[str, ...]:
+    from .orbax_writer import write_orbax
+
+    if max_shard_size is not None:
+        raise ValueError("max_shard_size: Orbax has files of their own for each tensor")
+    return write_orbax(folder, plan, arrays, is_state=metadata["format"] == "flax")
+
+
 WRITERS: Mapping[str, Writer] = MappingProxyType(
-    {"safetensors": _write_safetensors, "pt": _write_torch_pickle}
+    {"safetensors": _write_safetensors, "pt": _write_torch_pickle, "orbax": _write_orbax}
 )
 """The writer of each kind of container."""
 
@@ -118,14 +154,15 @@ def find_container(path: Path) -> Container:
     """The tensors of a checkpoint, from headers only.
 
     Args:
-        path: A file, an index of shards, or a folder, of which safetensors are read, else pickles.
+        path: A file, an index of shards, or a folder, of which safetensors are read, else pickles,
+            else what Orbax saved.
 
     Raises:
         CheckpointError: There is no checkpoint, it is damaged, or it is ambiguous.
     """
     path = Path(path)
     if os.path.isdir(path):
-        return read_folder(path, _FORMATS)
+        return read_folder(path, _FORMATS, _read_orbax_steps)
     name = path.name.removesuffix(INDEX_SUFFIX)
     for form in _FORMATS:
         if name.endswith(form.suffixes):

@@ -10,7 +10,7 @@ from .tensor import Tensor
 
 @dataclass(frozen=True)
 class Branch:
-    """One dictionary of a pickle.
+    """One dictionary of a pickle, or of a tree that Orbax saved.
 
     Args:
         tensors: Its tensors by name.
@@ -28,12 +28,13 @@ class Container:
     """A checkpoint's tensors, from headers only.
 
     Args:
-        kind: "safetensors" or "pt".
+        kind: "safetensors", "pt" or "orbax".
         files: The files that were opened, the index first where there is one.
-        tensors: The tensors by name; empty where a pickle has several dictionaries that hold
+        tensors: The tensors by name; empty where there are several dictionaries that hold
             tensors, of which ``select`` takes one.
         metadata: The texts that a safetensors file carries beside its tensors.
-        tree: The dictionaries of a pickle by path ("" is the outermost, "state_dict" one in it).
+        tree: The dictionaries of a pickle, or of what Orbax saved, by path ("" is the outermost,
+            "state_dict" one in it).
         notes: Lines for the user, such as which other weights in the folder were not read.
     """
 

@@ -31,12 +31,17 @@ class Format:
     read: Callable[[Path], Container]
 
 
-def read_folder(folder: Path, formats: tuple[Format, ...]) -> Container:
+def read_folder(
+    folder: Path,
+    formats: tuple[Format, ...],
+    read_nested: Callable[[Path], Container | None],
+) -> Container:
     """The container in a folder, of the first format that has files there.
 
     Args:
         folder: The folder.
         formats: The formats, best first.
+        read_nested: Reads what lies in subfolders, where no format has files; None for nothing.
 
     Raises:
         CheckpointError: There is none, or it is not clear which files belong together.
@@ -61,6 +66,9 @@ def read_folder(folder: Path, formats: tuple[Format, ...]) -> Container:
             note = f"not read, beside {printable(chosen)}: {shown}"
             container = replace(container, notes=(*container.notes, note))
         return container
+    nested = read_nested(folder)
+    if nested is not None:
+        return nested
     raise fault(folder, "holds no weights that are read (.safetensors, .bin, .pt, .pth, .ckpt)")
 
 

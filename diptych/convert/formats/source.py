@@ -19,6 +19,9 @@ class Source(Protocol):
     def read_into(self, buffer: memoryview, position: int) -> None:
         """Fills the whole buffer with the bytes from a position on."""
 
+    def for_parts(self) -> "Source":
+        """The same bytes where parts of them can be read at little cost, itself if it can."""
+
 
 class MemorySource:
     """Bytes that came with a file's structure, already in memory.
@@ -28,12 +31,15 @@ class MemorySource:
         data: The bytes.
     """
 
-    def __init__(self, path: Path, data: bytes):
+    def __init__(self, path: Path, data: bytes | bytearray):
         self.path = path
         self._data = data
 
     def read_into(self, buffer: memoryview, position: int) -> None:
         buffer[:] = memoryview(self._data)[position : position + len(buffer)]
+
+    def for_parts(self) -> "MemorySource":
+        return self
 
 
 class FileSource:
@@ -58,6 +64,9 @@ class FileSource:
     def read_into(self, buffer: memoryview, position: int) -> None:
         with self.opened() as file:
             self._fill(file, buffer, position)
+
+    def for_parts(self) -> "FileSource":
+        return self
 
     def read(self, position: int, length: int) -> bytes:
         """The bytes from a position on; fewer where the file ends before."""
