@@ -103,7 +103,10 @@ EXAMPLES: dict[str, Example] = {
             (random_input(B, 5, 2 * T),),
         ),
         Example(DECODERS["local and global"], (IDS % 19,)),
-        Example(DualEncoderConfig(image=VISION, text=PROJECTED, logit_bias=True), (IMAGES, IDS)),
+        Example(
+            DualEncoderConfig(image=VISION, text=PROJECTED, logit_bias=True),
+            (random_input(B, 2, 3, 8, 12), np.stack([IDS, IDS[:, ::-1], (IDS + 1) % VOCAB], 1)),
+        ),
         Example(EmbeddingConfig(num_embeddings=VOCAB, d_model=D), (IDS,)),
         Example(ENCODER, (IDS,)),
         Example(ENCODER_DECODER, (IDS % 19, IDS[:, :5] % 19)),

@@ -9,6 +9,7 @@ import pytest
 from diptych.spec import DualEncoderConfig, EncoderConfig, EncoderWithProjectionConfig
 from parity_tests.components import (
     EXAMPLES,
+    IMAGES,
     LAYER,
     PANELS,
     PROJECTED,
@@ -68,9 +69,9 @@ def test_encoders_that_cannot_be_compared_are_refused() -> None:
 
 @both_panels
 def test_one_encoder_alone_gives_the_vectors_that_are_compared(panel: str) -> None:
-    config, (images, ids) = EXAMPLES["DualEncoder"]
+    config = EXAMPLES["DualEncoder"].config
     module = build(panel, config)
-    images, ids = arrays(panel, (images, ids))
+    images, ids = arrays(panel, (IMAGES, IDS))
     found = module(images, ids)
     functional = PANELS[panel].functional
     image = functional.normalize(module.image(images).pooled)
@@ -81,10 +82,10 @@ def test_one_encoder_alone_gives_the_vectors_that_are_compared(panel: str) -> No
 
 @both_panels
 def test_images_and_texts_need_not_be_as_many(panel: str) -> None:
-    config, (images, ids) = EXAMPLES["DualEncoder"]
-    logits = run(panel, config, images, ids)[0]
-    one = run(panel, config, images[:1], ids)[0]
-    assert one.shape == (1, len(ids))
+    config = EXAMPLES["DualEncoder"].config
+    logits = run(panel, config, IMAGES, IDS)[0]
+    one = run(panel, config, IMAGES[:1], IDS)[0]
+    assert one.shape == (1, len(IDS))
     np.testing.assert_allclose(one, logits[:1], rtol=1e-5)
 
 

@@ -123,7 +123,7 @@ class Encoder(Module):
             )
         elif token_type_ids is not None:
             raise ValueError("token_type_ids are given, but embedding=None")
-        check_sequence(tuple(x.shape), config.d_model)
+        check_sequence(tuple(x.shape), self.layers[0].config.d_model)
         at = call_positions(x, x.shape[-2], position_ids=position_ids)
         result = run_layers(
             self.layers,
