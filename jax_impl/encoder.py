@@ -40,10 +40,13 @@ class Encoder(Module):
         final_norm: Norm of the last layer's output; None leaves it out.
         position_bias: What is added to every layer's scores for the distance of a key, made once.
         dropout: Rate on the output, after the final norm.
+        pooled_token: Token at which the output is the pooled vector: an id (where it comes first,
+            or else the first position), "highest" (where the highest id comes first) or "last".
         rngs: Where the parameters are drawn from.
 
     Raises:
-        ValueError: If there is no layer, or the widths of embedding and layer differ.
+        ValueError: If there is no layer, the widths of embedding and layer differ, or
+            ``pooled_token`` is refused.
         TypeError: If a module is given in place of its config.
     """
 
@@ -57,6 +60,7 @@ class Encoder(Module):
         final_norm: NormConfig | None = None,
         position_bias: RelativeBiasConfig | AlibiConfig | None = None,
         dropout: float = 0.0,
+        pooled_token: int | str | None = None,
         rngs: nnx.Rngs,
     ):
         super().__init__()
@@ -68,6 +72,7 @@ class Encoder(Module):
             final_norm=final_norm,
             position_bias=position_bias,
             dropout=dropout,
+            pooled_token=pooled_token,
         )
         if embedding:
             self.embedding = TextEmbedding.from_config(embedding, rngs=rngs)
@@ -113,7 +118,7 @@ class Encoder(Module):
 
         Raises:
             ValueError: If a shape does not fit, T exceeds max_seq_len, ids come without
-                embeddings to look them up in, or T is 0 with a pooler.
+                embeddings to look them up in, or T is 0 where there is a pooled vector.
             TypeError: If a mask is floating or ids are not integers.
             IndexError: If an id is outside its table.
         """
@@ -130,7 +135,7 @@ class Encoder(Module):
             )
         elif token_type_ids is not None:
             raise ValueError("token_type_ids are given, but embedding=None")
-        check_sequence(x.shape, config.d_model)
+        check_sequence(x.shape, self.layers[0].config.d_model)
         at = call_positions(x, x.shape[-2], position_ids=position_ids)
         result = run_layers(
             self.layers,
@@ -148,8 +153,20 @@ class Encoder(Module):
         x = functional.apply_dropout(
             result.output, config.dropout if self.training else 0.0, rng_key=output_key
         )
-        return result._replace(output=x, pooled=self._pool(x) if config.pooler else None)
+        return result._replace(output=x, pooled=self._pool(x, inputs))
 
-    def _pool(self, output: Array) -> Array:
-        check_not_empty(output.shape[-2], "pooler=True")
-        return jnp.tanh(self.pooler_proj(output[..., 0, :]))
+    def _pool(self, output: Array, inputs: Array) -> Array | None:
+        config = self.config
+        if config.pooler or config.pooled_token is not None:
+            what = "pooler=True" if config.pooler else f"pooled_token={config.pooled_token!r}"
+            check_not_empty(output.shape[-2], what)
+        if config.pooler:
+            return jnp.tanh(self.pooler_proj(output[..., 0, :]))
+        match config.pooled_token:
+            case None:
+                return None
+            case "last":
+                return output[..., -1, :]
+            case "highest":
+                return functional.first_highest(output, inputs)
+        return functional.first_highest(output, inputs == config.pooled_token)

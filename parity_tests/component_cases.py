@@ -11,9 +11,11 @@ from diptych.spec import (
     AttentionConfig,
     AttentionPoolingConfig,
     AudioEncoderConfig,
+    DualEncoderConfig,
     EmbeddingConfig,
     EncoderConfig,
     EncoderWithHeadsConfig,
+    EncoderWithProjectionConfig,
     FeedForwardConfig,
     GatedFeedForwardConfig,
     HeadAttentionConfig,
@@ -67,6 +69,8 @@ _pooling = AttentionPoolingConfig(
     attention=AttentionConfig(d_model=D, num_heads=N),
     feed_forward=FeedForwardConfig(d_model=D, d_ff=F, activation="gelu_tanh"),
 )
+_vision = VisionEncoderConfig(embedding=_patches, layer=_layer, num_layers=1, pooling="class")
+_pooled = EncoderConfig(layer=_layer, num_layers=1, embedding=_text, pooled_token="highest")
 _x = {"x": _normal(B, _T, D)}
 
 CASES: dict[str, ComponentCase] = (
@@ -239,7 +243,7 @@ CASES: dict[str, ComponentCase] = (
             _patch_mask | _everything,
         ),
         "VisionEncoder, class": ComponentCase(
-            VisionEncoderConfig(embedding=_patches, layer=_layer, num_layers=1, pooling="class"),
+            _vision,
             _images,
         ),
         "VisionEncoder, tanh, no final norm": ComponentCase(
@@ -247,6 +251,32 @@ CASES: dict[str, ComponentCase] = (
                 embedding=_patches, layer=_layer, num_layers=1, final_norm=None, pooling="tanh"
             ),
             _images,
+        ),
+        "VisionEncoder, class and mean": ComponentCase(
+            replace(_vision, pooling="class_mean"), _images
+        ),
+        "Encoder, pooled where an id comes first": ComponentCase(
+            replace(_pooled, pooled_token=int(_ids[0, 3])), {"ids": _ids}
+        ),
+        "Encoder, pooled at the last token": ComponentCase(
+            replace(_pooled, pooled_token="last", embedding=None), _x
+        ),
+        "EncoderWithProjection": ComponentCase(
+            EncoderWithProjectionConfig(encoder=_pooled, projection_dim=NUM_LABELS, bias=False),
+            {"ids": _ids},
+            {"key_mask": _key_mask, **_everything},
+        ),
+        "EncoderWithProjection, images": ComponentCase(
+            EncoderWithProjectionConfig(encoder=_vision, projection_dim=NUM_LABELS), _images
+        ),
+        "DualEncoder": ComponentCase(
+            DualEncoderConfig(
+                image=EncoderWithProjectionConfig(encoder=_vision, projection_dim=D, bias=False),
+                text=_pooled,
+                logit_bias=True,
+            ),
+            {"images": _normal(3, 3, 4, 6), "ids": _ids},
+            {"key_mask": _key_mask, **_everything},
         ),
         "AudioEncoder": ComponentCase(
             AudioEncoderConfig(num_mel_bins=4, layer=_layer, num_layers=2, max_seq_len=9),

@@ -17,9 +17,11 @@ from diptych.spec import (
     AttentionPoolingConfig,
     AudioEncoderConfig,
     Config,
+    DualEncoderConfig,
     EmbeddingConfig,
     EncoderConfig,
     EncoderWithHeadsConfig,
+    EncoderWithProjectionConfig,
     FeedForwardConfig,
     GatedFeedForwardConfig,
     HeadAttentionConfig,
@@ -64,6 +66,14 @@ POOLING = AttentionPoolingConfig(
     attention=AttentionConfig(d_model=D, num_heads=N),
     feed_forward=FeedForwardConfig(d_model=D, d_ff=F),
 )
+VISION = VisionEncoderConfig(
+    embedding=PATCHES, layer=LAYER, num_layers=2, pooling="attention", attention_pooling=POOLING
+)
+PROJECTED = EncoderWithProjectionConfig(
+    encoder=EncoderConfig(layer=LAYER, num_layers=2, embedding=TEXT, pooled_token="highest"),
+    projection_dim=D,
+    bias=False,
+)
 T = 7
 
 
@@ -93,10 +103,15 @@ EXAMPLES: dict[str, Example] = {
             (random_input(B, 5, 2 * T),),
         ),
         Example(DECODERS["local and global"], (IDS % 19,)),
+        Example(
+            DualEncoderConfig(image=VISION, text=PROJECTED, logit_bias=True),
+            (random_input(B, 2, 3, 8, 12), np.stack([IDS, IDS[:, ::-1], (IDS + 1) % VOCAB], 1)),
+        ),
         Example(EmbeddingConfig(num_embeddings=VOCAB, d_model=D), (IDS,)),
         Example(ENCODER, (IDS,)),
         Example(ENCODER_DECODER, (IDS % 19, IDS[:, :5] % 19)),
         Example(EncoderWithHeadsConfig(encoder=ENCODER, **HEADS), (IDS,)),
+        Example(PROJECTED, (IDS,)),
         Example(FeedForwardConfig(d_model=D, d_ff=F), (X,)),
         Example(GatedFeedForwardConfig(d_model=D, d_ff=F), (X,)),
         Example(
@@ -128,16 +143,7 @@ EXAMPLES: dict[str, Example] = {
         Example(block(), (random_input(B, T, 12),)),
         Example(TransformerDecoderLayerConfig(d_model=D, num_heads=N, d_ff=F), (X, X[:, :5])),
         Example(LAYER, (X,)),
-        Example(
-            VisionEncoderConfig(
-                embedding=PATCHES,
-                layer=LAYER,
-                num_layers=2,
-                pooling="attention",
-                attention_pooling=POOLING,
-            ),
-            (IMAGES,),
-        ),
+        Example(VISION, (IMAGES,)),
     )
 }
 

@@ -9,6 +9,7 @@ import torch
 import transformers
 
 from parity_tests.family_cases_encoder import ENCODERS
+from parity_tests.family_cases_vision import VISION_CASES
 from parity_tests.tiny_transformers import (
     PADDING,
     VOCAB,
@@ -295,4 +296,4 @@ DECODERS = {
         **EAGER_EXPERTS,
     ),
 }
-CASES = DECODERS | ENCODERS
+CASES = DECODERS | ENCODERS | VISION_CASES

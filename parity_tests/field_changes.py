@@ -15,7 +15,16 @@ from diptych.spec import (
     ScoreConfig,
 )
 from parity_tests import stack_cases
-from parity_tests.components import ENCODER, HEADS, LAYER, PATCHES, POOLING, TEXT
+from parity_tests.components import (
+    ENCODER,
+    HEADS,
+    LAYER,
+    PATCHES,
+    POOLING,
+    PROJECTED,
+    TEXT,
+    VISION,
+)
 from parity_tests.sizes import D, F, N
 
 CHANGES: dict[str, dict[str, Any]] = {
@@ -77,7 +86,7 @@ CHANGES: dict[str, dict[str, Any]] = {
         "layer": dataclasses.replace(LAYER, d_ff=13),
         "num_layers": 3,
         "final_norm": None,
-        "pooling": {"pooling": "class", "attention_pooling": None},
+        "pooling": {"pooling": "class_mean", "attention_pooling": None},
         "attention_pooling": dataclasses.replace(POOLING, norm=NormConfig(eps=0.1)),
     },
     "Block": {
@@ -108,6 +117,17 @@ CHANGES: dict[str, dict[str, Any]] = {
         "final_norm": NormConfig(),
         "position_bias": AlibiConfig(),
         "dropout": 0.5,
+        "pooled_token": {"pooled_token": 3, "pooler": False},
+    },
+    "DualEncoder": {
+        "image": dataclasses.replace(VISION, num_layers=1),
+        "text": dataclasses.replace(PROJECTED, bias=True),
+        "logit_bias": False,
+    },
+    "EncoderWithProjection": {
+        "encoder": dataclasses.replace(PROJECTED.encoder, num_layers=1),
+        "projection_dim": 2,
+        "bias": True,
     },
     "EncoderDecoder": {
         "encoder": dataclasses.replace(stack_cases.ENCODER, num_layers=2),

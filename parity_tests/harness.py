@@ -169,7 +169,7 @@ def compare_runs(
 def random_arrays(seed: int, shapes: Mapping[str, tuple[int, ...]], size: float = 1.0) -> Arrays:
     """Return a normal float64 array for every shape."""
     random = np.random.default_rng(seed)
-    return {name: size * random.normal(size=shape) for name, shape in shapes.items()}
+    return {name: np.asarray(size * random.normal(size=shape)) for name, shape in shapes.items()}
 
 
 def cotangents_of(outputs: Mapping[str, np.ndarray], seed: int = 99) -> Arrays:

@@ -17,6 +17,8 @@ from parity_tests.oracle_attention_modules import block, latent_attention, multi
 from parity_tests.oracle_encoders import (
     attention_pooling,
     audio_encoder,
+    dual_encoder,
+    encoder_with_projection,
     patch_embedding,
     vision_encoder,
 )
@@ -101,10 +103,12 @@ _COMPONENTS: dict[str, Callable[..., Any]] = {
     "AudioEncoder": audio_encoder,
     "Block": block,
     "Decoder": decoder,
+    "DualEncoder": dual_encoder,
     "Embedding": _embedding,
     "Encoder": encoder,
     "EncoderDecoder": encoder_decoder,
     "EncoderWithHeads": encoder_with_heads,
+    "EncoderWithProjection": encoder_with_projection,
     "FeedForward": feed_forward,
     "GatedFeedForward": gated_feed_forward,
     "HeadAttention": _head_attention,

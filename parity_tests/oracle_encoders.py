@@ -4,7 +4,7 @@ import numpy as np
 
 from parity_tests.oracle_attention_modules import multi_head_attention
 from parity_tests.oracle_parts import ACTIVATIONS, feed_forward, layer_norm, linear, under
-from parity_tests.oracle_stacks import run_layers
+from parity_tests.oracle_stacks import encoder, run_layers
 
 
 def _convolve(tensors, name, x, *, stride, padding):
@@ -55,6 +55,7 @@ def vision_encoder(config, tensors, images, *, patch_mask=None, **options):
     pool = {
         None: lambda x: None,
         "class": lambda x: x[..., 0, :],
+        "class_mean": lambda x: np.append(x[..., 0, :], x[..., 1:, :].mean(-2), axis=-1),
         "tanh": lambda x: np.tanh(linear(tensors, "pooler_proj", x[..., 0, :])),
         "attention": lambda x: attention_pooling(
             config.attention_pooling, under("attention_pooling", tensors), x
@@ -71,3 +72,36 @@ def audio_encoder(config, tensors, features, **options):
     return run_layers(
         config, tensors, x + tensors["position_embed.weight"][: x.shape[-2]], **options
     )
+
+
+def encoder_with_projection(config, tensors, inputs, **options):
+    inner = under("encoder", tensors)
+    found = (encoder if hasattr(config.encoder, "pooler") else vision_encoder)(
+        config.encoder, inner, inputs, **options
+    )
+    return {"encoded": found, "projected": linear(tensors, "output_proj", found["pooled"])}
+
+
+def dual_encoder(
+    config, tensors, images, ids, *, patch_mask=None, key_mask=None, position_ids=None, **options
+):
+    """Cosines of every image with every text (Radford et al. 2021, figure 3)."""
+    own = {
+        "image": (config.image, vision_encoder, images, {"patch_mask": patch_mask}),
+        "text": (config.text, encoder, ids, {"key_mask": key_mask, "position_ids": position_ids}),
+    }
+    found, vectors = {}, {}
+    for name, (part, plain, inputs, more) in own.items():
+        apply = encoder_with_projection if hasattr(part, "projection_dim") else plain
+        result = apply(part, under(name, tensors), inputs, **more, **options)
+        vector = result.get("projected", result.get("pooled"))
+        found[name] = result.get("encoded", result)
+        vectors[name] = vector / np.linalg.norm(vector, axis=-1, keepdims=True)
+    cosines = vectors["image"] @ np.swapaxes(vectors["text"], -1, -2)
+    logits = cosines * np.exp(tensors["logit_scale_param"])
+    return {
+        "logits": logits + tensors.get("logit_bias_param", 0.0),
+        "image_vectors": vectors["image"],
+        "text_vectors": vectors["text"],
+        **found,
+    }

@@ -91,9 +91,20 @@ def encoder(
     """Embed, apply the layers and perhaps BERT's pooler (Devlin et al. 2019)."""
     x = _embed(config, tensors, inputs, token_type_ids, options)
     found = run_layers(config, tensors, x, **options)
-    first = found["output"][..., 0, :] if config.pooler else None
-    pooled = None if first is None else np.tanh(linear(tensors, "pooler_proj", first))
-    return found | {"pooled": pooled}
+    return found | {"pooled": _pooled(config, tensors, found["output"], inputs)}
+
+
+def _pooled(config: Any, tensors: Tensors, x: Array, ids: Array) -> Array | None:
+    if config.pooler:
+        return np.tanh(linear(tensors, "pooler_proj", x[..., 0, :]))
+    if config.pooled_token in (None, "last"):
+        return None if config.pooled_token is None else x[..., -1, :]
+    pooled = np.empty((*x.shape[:-2], x.shape[-1]))
+    for place in np.ndindex(ids.shape[:-1]):
+        row = list(ids[place])
+        token = max(row) if config.pooled_token == "highest" else config.pooled_token
+        pooled[place] = x[(*place, row.index(token) if token in row else 0)]
+    return pooled
 
 
 def decoder(

@@ -17,6 +17,7 @@ TAKE_IDS = (
     "Encoder",
     "EncoderDecoder",
     "EncoderWithHeads",
+    "EncoderWithProjection",
     "RelativePositionBias",
     "TextEmbedding",
 )

@@ -25,8 +25,8 @@ class FamilyCase:
         config: Returns its config.
         inputs: Inputs of its call, by its names.
         ours: Inputs of ours, by ours.
-        outputs: Our output by theirs: a name as ``named_arrays`` gives it.
-        lists: Our list of outputs by their list of outputs.
+        outputs: Our output by theirs, with dots into parts: a name as ``named_arrays`` gives it.
+        lists: Our list of outputs by their list of outputs, with dots into parts.
         options: How it is opened.
         prepare: Changes the model once it is built or opened.
         last: Our name of their last hidden state, which they normalise.
@@ -92,16 +92,22 @@ def _call(case: FamilyCase, model: Any, dtype: torch.dtype) -> dict[str, np.ndar
         name: to_torch(array).to(dtype) if array.dtype.kind == "f" else to_torch(array)
         for name, array in case.inputs().items()
     }
-    wanted = {f"output_{theirs}": True for theirs in case.lists}
+    wanted = {f"output_{theirs.rpartition('.')[2]}": True for theirs in case.lists}
     with torch.no_grad():
         found = model(**tensors, **wanted)
-    outputs = {ours: found[theirs] for theirs, ours in case.outputs.items()}
+    outputs = {ours: _part(found, theirs) for theirs, ours in case.outputs.items()}
     for theirs, ours in case.lists.items():
-        parts = list(found[theirs])
+        parts = list(_part(found, theirs))
         if theirs == "hidden_states" and case.last:
             outputs[case.last] = parts.pop()
         outputs |= {f"{ours}[{i}]": tensor for i, tensor in enumerate(parts)}
     return {name: from_torch(tensor) for name, tensor in outputs.items()}
+
+
+def _part(found: Any, path: str) -> Any:
+    for name in path.split("."):
+        found = found[name]
+    return found
 
 
 def redraw(model: torch.nn.Module, seed: int = 0) -> None:

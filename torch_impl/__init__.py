@@ -8,6 +8,12 @@ from .audio import AudioEncoder
 from .block import Block, BlockOutput
 from .conv import conv1d, conv2d
 from .decoder import Decoder
+from .dual_encoder import (
+    DualEncoder,
+    DualEncoderOutput,
+    EncoderWithProjection,
+    ProjectionOutput,
+)
 from .embedding import Embedding, TextEmbedding
 from .encoder import Encoder
 from .encoder_decoder import EncoderDecoder, EncoderDecoderOutput
@@ -42,11 +48,14 @@ __all__ = [
     "Block",
     "BlockOutput",
     "Decoder",
+    "DualEncoder",
+    "DualEncoderOutput",
     "Embedding",
     "Encoder",
     "EncoderDecoder",
     "EncoderDecoderOutput",
     "EncoderWithHeads",
+    "EncoderWithProjection",
     "FeedForward",
     "GatedFeedForward",
     "Generation",
@@ -63,6 +72,7 @@ __all__ = [
     "NextSentenceHead",
     "PatchEmbedding",
     "PositionalEncoding",
+    "ProjectionOutput",
     "QuestionAnsweringHead",
     "RMSNorm",
     "RelativePositionBias",

@@ -27,16 +27,17 @@ from .stack import StackOutput, run_layers
 class VisionEncoder(Module):
     """Patches, N layers and, if asked for, a final norm and a pooled vector.
 
-    Dosovitskiy et al. 2021, section 3.1; pooled as there ("class"), as in BERT ("tanh") or by
-    attention (Zhai et al. 2022).
+    Dosovitskiy et al. 2021, section 3.1; pooled as there ("class"), with the mean too (Oquab et al.
+    2023), as in BERT ("tanh") or by attention (Zhai et al. 2022).
 
     Args:
         embedding: Config of the patches.
         layer: Config of every layer, or of several that take turns.
         num_layers: Number of layers.
         final_norm: Norm of the last layer's output; None leaves it out.
-        pooling: "class" (the output at the class token), "tanh" (a linear map and tanh of it),
-            "attention" (a learnt query reads the output) or None.
+        pooling: "class" (the output at the class token), "class_mean" (it, then the mean of the
+            patches), "tanh" (a linear map and tanh of it), "attention" (a learnt query reads the
+            output) or None.
         attention_pooling: Config of the learnt query, with pooling="attention" only.
 
     Raises:
@@ -111,6 +112,8 @@ class VisionEncoder(Module):
         match self.config.pooling:
             case "class":
                 return output[..., 0, :]
+            case "class_mean":
+                return torch.cat([output[..., 0, :], output[..., 1:, :].mean(-2)], -1)
             case "tanh":
                 return torch.tanh(self.pooler_proj(output[..., 0, :]))
             case "attention":

@@ -15,6 +15,7 @@ from .leaf import LeafTensor, read_leaves, stored_leaf
 from .linen import as_torch, is_linen, linen_names, respell, torch_name
 from .native import recorded_origin
 from .rules import MAX_SUGGESTIONS, name_faults, raise_faults
+from .settings import with_settings
 
 WRAPPERS = ("module", "_orig_mod")
 """What data-parallel training and compilation put into names, at any depth."""
@@ -39,7 +40,7 @@ def read_foreign(
         CheckpointError: If the family is not clear, a setting is refused, or a tensor is missing,
             unknown, or of the wrong shape; lists all.
     """
-    raw = {**given, **settings}
+    raw = with_settings(given, settings)
     container, notes = _chosen(container, family)
     stored, unwrapped = unwrap_names(container)
     path = str(container.files[0])

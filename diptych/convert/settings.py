@@ -31,32 +31,46 @@ class SettingsTable:
         understood: Settings that shape the component.
         bookkeeping: Settings that change no number of the forward pass.
         fixed: Settings that would change numbers, with the values that do not.
+        nested: Tables of understood settings that hold settings themselves; one of theirs is
+            called by both names, ``text_config.hidden_size``.
     """
 
     understood: Mapping[str, Setting]
     bookkeeping: frozenset[str] = frozenset()
     fixed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    nested: Mapping[str, "SettingsTable"] = field(default_factory=dict)
 
-    def faults(self, settings: Mapping[str, Any], ignored: Collection[str] = ()) -> list[str]:
-        """Return a fault, ``KEY: CAUSE``, for every setting that would be misread."""
+    def faults(
+        self, settings: Mapping[str, Any], ignored: Collection[str] = (), *, within: str = ""
+    ) -> list[str]:
+        """Return a fault, ``KEY: CAUSE``, for every setting that would be misread.
+
+        Args:
+            settings: By name.
+            ignored: Names that are not looked at.
+            within: What stands before their names.
+        """
         known = {*self.understood, *self.bookkeeping, *self.fixed}
         faults = []
         for key, value in settings.items():
-            if key in ignored or key in self.bookkeeping:
+            name = f"{within}{key}"
+            if name in ignored or key in self.bookkeeping:
                 continue
             if key in self.understood:
                 kind = self.understood[key].kind
                 is_bool = isinstance(value, bool) and kind is not bool
                 if value is not None and (is_bool or not isinstance(value, kind)):
-                    faults.append(f"{key}: {json.dumps(value)} has the wrong type")
+                    faults.append(f"{name}: {json.dumps(value)} has the wrong type")
+                elif key in self.nested and isinstance(value, Mapping):
+                    faults += self.nested[key].faults(value, ignored, within=f"{name}.")
             elif key not in self.fixed:
                 faults.append(
-                    f"{key}: setting not understood{nearest(key, known)}; "
-                    f"--ignore-setting {key} accepts it"
+                    f"{name}: setting not understood{nearest(key, known)}; "
+                    f"--ignore-setting {name} accepts it"
                 )
             elif value not in self.fixed[key]:
                 allowed = " or ".join(json.dumps(choice) for choice in self.fixed[key])
-                faults.append(f"{key}: {json.dumps(value)} is not supported, only {allowed}")
+                faults.append(f"{name}: {json.dumps(value)} is not supported, only {allowed}")
         return faults
 
     def values(self, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,6 +94,18 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise CheckpointError(f"{path}: a JSON object expected, found {type(value).__name__}")
     return value
+
+
+def with_settings(given: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with others in their place; ``text_config.hidden_size`` is one within."""
+    found = {**given}
+    for key, value in settings.items():
+        outer, dot, inner = key.partition(".")
+        if dot and isinstance(found.get(outer) or {}, Mapping):
+            found[outer] = {**(found.get(outer) or {}), inner: value}
+        else:
+            found[key] = value
+    return found
 
 
 def parse_setting(text: str) -> tuple[str, Any]:

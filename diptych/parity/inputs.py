@@ -12,10 +12,12 @@ from diptych.spec import (
     BlockConfig,
     Config,
     DecoderConfig,
+    DualEncoderConfig,
     EmbeddingConfig,
     EncoderConfig,
     EncoderDecoderConfig,
     EncoderWithHeadsConfig,
+    EncoderWithProjectionConfig,
     FeedForwardConfig,
     GatedFeedForwardConfig,
     HeadAttentionConfig,
@@ -231,6 +233,22 @@ def _vision(draw: _Draw, config: VisionEncoderConfig) -> tuple[Batch, ...]:
     return _patches(draw, config.embedding, **_EVERYTHING)
 
 
+def _with_projection(draw: _Draw, config: EncoderWithProjectionConfig) -> tuple[Batch, ...]:
+    return _BATCHES[type(config.encoder)](draw, config.encoder)
+
+
+def _dual(draw: _Draw, config: DualEncoderConfig) -> tuple[Batch, ...]:
+    """Every batch of images beside each batch of texts."""
+    images = _BATCHES[type(config.image)](draw, config.image)
+    texts = _BATCHES[type(config.text)](draw, config.text)
+    found = []
+    for place, text in enumerate(texts):
+        image = images[place % len(images)]
+        kwargs = {key: value for key, value in text.kwargs.items() if key != "token_type_ids"}
+        found.append(Batch(text.name, (*image.args, *text.args), image.kwargs | kwargs))
+    return tuple(found)
+
+
 def _audio(draw: _Draw, config: AudioEncoderConfig) -> tuple[Batch, ...]:
     longest = min(LONG, config.max_seq_len)
     return tuple(
@@ -246,10 +264,12 @@ _BATCHES: dict[type[Config], Callable[[_Draw, Any], tuple[Batch, ...]]] = {
     AudioEncoderConfig: _audio,
     BlockConfig: _block,
     DecoderConfig: _decoder,
+    DualEncoderConfig: _dual,
     EmbeddingConfig: _all_ids,
     EncoderConfig: _stack,
     EncoderDecoderConfig: _encoder_decoder,
     EncoderWithHeadsConfig: _with_heads,
+    EncoderWithProjectionConfig: _with_projection,
     FeedForwardConfig: _vectors,
     GatedFeedForwardConfig: _vectors,
     HeadAttentionConfig: _head,

@@ -30,7 +30,7 @@ def ulp_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if a.shape != b.shape:
         raise ValueError(f"ulp distance needs one shape, not {a.shape} and {b.shape}")
     left, right = _ordered(a), _ordered(b)
-    distance = np.maximum(left, right) - np.minimum(left, right)
+    distance = np.asarray(np.maximum(left, right) - np.minimum(left, right))
     a_nan, b_nan = np.isnan(a), np.isnan(b)
     distance[a_nan & b_nan] = 0
     distance[a_nan ^ b_nan] = np.iinfo(np.uint64).max

@@ -11,6 +11,7 @@ from .audio import AudioEncoderConfig
 from .block import BlockConfig, TransformerDecoderLayerConfig, TransformerEncoderLayerConfig
 from .config import Config, Leaf, Leaves
 from .decoder import DecoderConfig, LogitsHeadConfig
+from .dual_encoder import DualEncoderConfig, EncoderWithProjectionConfig
 from .embedding import EmbeddingConfig, TextEmbeddingConfig
 from .encoder import EncoderConfig
 from .encoder_decoder import EncoderDecoderConfig
@@ -54,10 +55,12 @@ COMPONENTS: dict[str, type[Config]] = {
         AudioEncoderConfig,
         BlockConfig,
         DecoderConfig,
+        DualEncoderConfig,
         EmbeddingConfig,
         EncoderConfig,
         EncoderDecoderConfig,
         EncoderWithHeadsConfig,
+        EncoderWithProjectionConfig,
         FeedForwardConfig,
         GatedFeedForwardConfig,
         HeadAttentionConfig,
@@ -94,11 +97,13 @@ __all__ = [
     "CheckpointError",
     "Config",
     "DecoderConfig",
+    "DualEncoderConfig",
     "DynamicScaling",
     "EmbeddingConfig",
     "EncoderConfig",
     "EncoderDecoderConfig",
     "EncoderWithHeadsConfig",
+    "EncoderWithProjectionConfig",
     "FeedForwardConfig",
     "GatedFeedForwardConfig",
     "HeadAttentionConfig",

@@ -4,12 +4,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .block import BlockConfig, TransformerEncoderLayerConfig
-from .checks import check_boolean
+from .checks import check_boolean, check_choice, check_not_negative
 from .config import Leaves, linear_leaves, under
 from .embedding import TextEmbeddingConfig
 from .norm import NormConfig
 from .position_bias import AlibiConfig, RelativeBiasConfig
 from .stack import StackConfig, check_text_stack, text_stack_leaves
+
+POOLED_TOKENS = ("highest", "last")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +27,8 @@ class EncoderConfig(StackConfig):
         final_norm: Norm of the last layer's output; None leaves it out.
         position_bias: What is added to every layer's scores for the distance of a key, made once.
         dropout: Rate on the output, after the final norm.
+        pooled_token: Token at which the output is the pooled vector: an id (where it comes first,
+            or else the first position), "highest" (where the highest id comes first) or "last".
 
     Raises:
         ValueError: If a size or rate is refused, or widths differ.
@@ -39,13 +43,35 @@ class EncoderConfig(StackConfig):
     final_norm: NormConfig | None = None
     position_bias: RelativeBiasConfig | AlibiConfig | None = None
     dropout: float = 0.0
+    pooled_token: int | str | None = None
 
     def __post_init__(self):
         check_boolean(pooler=self.pooler)
         check_text_stack(self)
+        self._check_pooled_token()
+
+    @property
+    def pooled_dim(self) -> int | None:
+        """Return the width of the pooled vector, None without one."""
+        return self.d_model if self.pooler or self.pooled_token is not None else None
 
     def leaves(self) -> Leaves:
         leaves = text_stack_leaves(self)
         if self.pooler:
             leaves |= under("pooler_proj", linear_leaves(self.d_model, self.d_model))
         return leaves
+
+    def _check_pooled_token(self) -> None:
+        token = self.pooled_token
+        if token is None:
+            return
+        if isinstance(token, str):
+            check_choice(POOLED_TOKENS, pooled_token=token)
+        else:
+            check_not_negative(pooled_token=token)
+        if self.pooler:
+            raise ValueError(
+                f"pooler=True beside pooled_token={token!r}: there is one pooled vector"
+            )
+        if token != "last" and self.embedding is None:
+            raise ValueError(f"pooled_token={token!r} needs an embedding: it is found by its id")

@@ -20,7 +20,7 @@ from .feed_forward import FeedForwardConfig
 from .norm import NormConfig
 from .stack import StackConfig, check_layers, layer_leaves
 
-POOLINGS = ("class", "tanh", "attention")
+POOLINGS = ("class", "class_mean", "tanh", "attention")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,8 +148,9 @@ class VisionEncoderConfig(StackConfig):
         layer: Config of every layer, or of several that take turns.
         num_layers: Number of layers.
         final_norm: Norm of the last layer's output; None leaves it out.
-        pooling: "class" (the output at the class token), "tanh" (a linear map and tanh of it),
-            "attention" (a learnt query reads the output) or None.
+        pooling: "class" (the output at the class token), "class_mean" (it, then the mean of the
+            patches), "tanh" (a linear map and tanh of it), "attention" (a learnt query reads the
+            output) or None.
         attention_pooling: Config of the learnt query, with pooling="attention" only.
 
     Raises:
@@ -172,7 +173,7 @@ class VisionEncoderConfig(StackConfig):
         check_kind(AttentionPoolingConfig | None, attention_pooling=self.attention_pooling)
         if self.pooling is not None:
             check_choice(POOLINGS, pooling=self.pooling)
-        if self.pooling in ("class", "tanh") and not self.embedding.class_token:
+        if self.pooling in POOLINGS[:-1] and not self.embedding.class_token:
             raise ValueError(f"pooling={self.pooling!r} needs embedding.class_token=True")
         if (self.pooling == "attention") != (self.attention_pooling is not None):
             raise ValueError("pooling='attention' and attention_pooling go together")
@@ -183,6 +184,14 @@ class VisionEncoderConfig(StackConfig):
                 "layer.d_model",
                 self.d_model,
             )
+
+    @property
+    def pooled_dim(self) -> int | None:
+        """Return the width of the pooled vector, None without one."""
+        if self.attention_pooling is not None:
+            return self.attention_pooling.attention.d_model
+        widths = {None: None, "class_mean": 2 * self.d_model}
+        return widths.get(self.pooling, self.d_model)
 
     def leaves(self) -> Leaves:
         D = self.d_model

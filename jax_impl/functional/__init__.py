@@ -20,6 +20,7 @@ from .position import add_sinusoids, positions_from_ids
 from .position_bias import alibi_bias, relative_bias
 from .rotary import apply_rotary
 from .sampling import choose_token
+from .similarity import first_highest, normalize, similarity
 
 __all__ = [
     "activate",
@@ -33,11 +34,13 @@ __all__ = [
     "choose_token",
     "combine_masks",
     "embed",
+    "first_highest",
     "gelu",
     "gelu_tanh",
     "layer_norm",
     "mask_from_keys",
     "mix_experts",
+    "normalize",
     "padding_mask",
     "positions_from_ids",
     "prefix_mask",
@@ -49,6 +52,7 @@ __all__ = [
     "scaled_dot_product_attention",
     "segment_mask",
     "silu",
+    "similarity",
     "tanh",
     "unembed",
     "window_mask",

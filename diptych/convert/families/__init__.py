@@ -3,9 +3,11 @@
 from .albert import ALBERT
 from .bert import BERT
 from .bloom import BLOOM
+from .clip import CLIP
 from .cohere import COHERE
 from .decoder import DecoderFamily
 from .deepseek_v3 import DEEPSEEK_V3
+from .dinov2 import DINOV2
 from .distilbert import DISTILBERT
 from .falcon import FALCON
 from .family import RECIPES, Family, Recreated, Variants, recreate
@@ -32,9 +34,11 @@ from .roberta import ROBERTA
 from .seed_encoder import SEED_ENCODER
 from .seed_gpt import SEED_GPT
 from .seed_head import SEED_HEAD
+from .siglip import SIGLIP
 from .starcoder2 import STARCODER2
 from .torch_layers import TORCH_LAYERS
 from .user import load_family
+from .vit import VIT
 
 _ALL = (
     BERT,
@@ -60,6 +64,10 @@ _ALL = (
     QWEN3_MOE,
     GPT_OSS,
     DEEPSEEK_V3,
+    VIT,
+    DINOV2,
+    CLIP,
+    SIGLIP,
     ROBERTA,
     DISTILBERT,
     ALBERT,

@@ -1,6 +1,6 @@
 """Settings that mean the same in every family of ``transformers``."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -105,6 +105,8 @@ FIXED: dict[str, tuple[Any, ...]] = {
 """Settings that would change numbers, with the values that do not."""
 
 ARCHITECTURES = {"architectures": Setting((list, str))}
+LABELS = {"id2label": Setting(dict), "num_labels": Setting(int)}
+"""Settings of a classifier; where there is none, they are bookkeeping."""
 
 
 def read_activation(values: Mapping[str, Any], key: str) -> str:
@@ -131,6 +133,56 @@ def write_activation(activation: str, usual: str | None = None) -> str:
         if ours == activation:
             return theirs
     raise ValueError(f"there is no activation {activation!r}")
+
+
+def label_count(values: Mapping[str, Any], rows: int | None) -> int:
+    """Return the number of labels of a classifier: theirs is 2 where nothing else is said.
+
+    Args:
+        values: Settings of ``LABELS``.
+        rows: Of the classifier, where there is one.
+    """
+    return len(values["id2label"] or ()) or values["num_labels"] or rows or 2
+
+
+def label_settings(num_labels: int) -> dict[str, Any]:
+    """Return the settings of a classifier with labels without names."""
+    names = {str(i): f"LABEL_{i}" for i in range(num_labels)}
+    return {
+        "id2label": names,
+        "label2id": {name: int(i) for i, name in names.items()},
+        "num_labels": None,
+    }
+
+
+def written_settings(
+    name: str,
+    source: Mapping[str, Any] | None,
+    identity: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+    difference: Callable[[Mapping[str, Any]], str],
+) -> dict[str, Any]:
+    """Return the source's settings if they still say the same, else with those that are wanted.
+
+    Args:
+        name: Name of the family.
+        source: Settings of the source, if there are any.
+        identity: Its ``model_type`` and ``architectures``, where the source has none.
+        wanted: Settings in the current spelling; None takes one away.
+        difference: From settings to the first difference of what they are read as, or "".
+
+    Raises:
+        ValueError: If even those that are wanted are read as another config: the first difference.
+    """
+    settings = {**(source or {})}
+    settings |= {key: value for key, value in identity.items() if not settings.get(key)}
+    if source and not difference(settings):
+        return settings
+    settings = {k: value for k, value in {**settings, **wanted}.items() if value is not None}
+    found = difference(settings)
+    if found:
+        raise ValueError(f"{name} has no such component: {found}")
+    return settings
 
 
 def first_difference(ours: Any, theirs: Any, path: str = "") -> str:

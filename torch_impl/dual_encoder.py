@@ -1,0 +1,190 @@
+"""An encoder with a projection, and two that are compared.
+
+T positions   D model width   E width of the vectors   I images   J texts
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from diptych.spec import (
+    DualEncoderConfig,
+    EncoderConfig,
+    EncoderWithProjectionConfig,
+    VisionEncoderConfig,
+)
+
+from . import functional
+from .encoder import Encoder
+from .linear import linear
+from .module import Module
+from .stack import StackOutput
+from .vision import VisionEncoder
+
+
+class ProjectionOutput(NamedTuple):
+    """What an encoder with a projection returns.
+
+    Attributes:
+        encoded: What the encoder returns.
+        projected: The map of its pooled vector, (..., E).
+    """
+
+    encoded: StackOutput
+    projected: Tensor
+
+
+class DualEncoderOutput(NamedTuple):
+    """What two encoders that are compared return.
+
+    Attributes:
+        logits: Of every image with every text, (..., I, J).
+        image_vectors: Vectors of the images, of length 1, (..., I, E).
+        text_vectors: Vectors of the texts, of length 1, (..., J, E).
+        image: What the encoder of images returns.
+        text: What the encoder of text returns.
+    """
+
+    logits: Tensor
+    image_vectors: Tensor
+    text_vectors: Tensor
+    image: StackOutput
+    text: StackOutput
+
+
+class EncoderWithProjection(Module):
+    """An encoder of text or images and a linear map of its pooled vector.
+
+    Args:
+        encoder: Config of the encoder, which has a pooled vector.
+        projection_dim: Width E of the result: of a space shared with another encoder, or the number
+            of labels of a classifier.
+        bias: Whether the map carries a bias.
+
+    Raises:
+        ValueError: If a size is refused, or the encoder has no pooled vector.
+        TypeError: If a part is of another kind.
+    """
+
+    def __init__(
+        self,
+        encoder: EncoderConfig | VisionEncoderConfig,
+        projection_dim: int,
+        *,
+        bias: bool = True,
+    ):
+        super().__init__()
+        self.config = config = EncoderWithProjectionConfig(
+            encoder=encoder, projection_dim=projection_dim, bias=bias
+        )
+        self.encoder = _new_encoder(encoder)
+        self.output_proj = linear(config.pooled_dim, projection_dim, bias=bias)
+
+    def forward(self, inputs: Tensor, **options: Any) -> ProjectionOutput:
+        """Encode a batch and project every pooled vector.
+
+        Args:
+            inputs: What the encoder takes: token ids (..., T) or images (..., C, height, width).
+            **options: Of the encoder's call.
+
+        Returns:
+            What the encoder returns, and the projected vectors.
+
+        Raises:
+            ValueError: As the encoder's.
+            TypeError: As the encoder's.
+            IndexError: As the encoder's.
+        """
+        encoded = self.encoder(inputs, **options)
+        return ProjectionOutput(encoded, self.output_proj(encoded.pooled))
+
+
+class DualEncoder(Module):
+    """An encoder of images and one of text, compared by their vectors.
+
+    ``logits = exp(logit_scale) * image . text + logit_bias`` of vectors of length 1 (Radford et al.
+    2021, figure 3; the bias is of Zhai et al. 2023).
+
+    Args:
+        image: Config of the encoder of images, with a projection or a pooled vector.
+        text: Config of the encoder of text, likewise.
+        logit_bias: Whether a learnt number is added to the logits.
+
+    Raises:
+        ValueError: If an encoder has no vector, is of the other kind, or widths differ.
+        TypeError: If a part is of another kind.
+    """
+
+    def __init__(
+        self,
+        image: EncoderWithProjectionConfig | VisionEncoderConfig,
+        text: EncoderWithProjectionConfig | EncoderConfig,
+        *,
+        logit_bias: bool = False,
+    ):
+        super().__init__()
+        self.config = DualEncoderConfig(image=image, text=text, logit_bias=logit_bias)
+        self.image = _new_encoder(image)
+        self.text = _new_encoder(text)
+        self.logit_scale_param = nn.Parameter(torch.tensor(math.log(1 / 0.07)))
+        if logit_bias:
+            self.logit_bias_param = nn.Parameter(torch.zeros(()))
+
+    def forward(
+        self,
+        images: Tensor,
+        inputs: Tensor,
+        *,
+        patch_mask: Tensor | None = None,
+        key_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        need_weights: bool = False,
+        need_hidden_states: bool = False,
+    ) -> DualEncoderOutput:
+        """Compare every image with every text.
+
+        Args:
+            images: Floating (..., I, C, height, width).
+            inputs: Token ids (..., J, T).
+            patch_mask: Boolean or integer, broadcasting to (..., I, number of patches), true or not
+                0 where the mask token replaces a patch.
+            key_mask: True or not 0 at real tokens, false at padding: (..., J, T).
+            position_ids: Positions, broadcasting to (..., J, T); 0 .. T - 1 by default.
+            need_weights: Whether every layer's attention weights are returned.
+            need_hidden_states: Whether every layer's output is returned.
+
+        Returns:
+            The logits, the vectors that they compare, and what the encoders return.
+
+        Raises:
+            ValueError: As the encoders', or if there is no axis of images or texts.
+            TypeError: As the encoders'.
+            IndexError: As the encoder's of text.
+        """
+        wanted = {"need_weights": need_weights, "need_hidden_states": need_hidden_states}
+        image, x = _encoded(self.image(images, patch_mask=patch_mask, **wanted))
+        text, y = _encoded(
+            self.text(inputs, key_mask=key_mask, position_ids=position_ids, **wanted)
+        )
+        x, y = functional.normalize(x), functional.normalize(y)
+        bias = self.logit_bias_param if self.config.logit_bias else None
+        logits = functional.similarity(x, y, self.logit_scale_param, bias)
+        return DualEncoderOutput(logits, x, y, image, text)
+
+
+def _new_encoder(config: Any) -> Any:
+    kinds: dict[Any, Any] = {
+        EncoderConfig: Encoder,
+        EncoderWithProjectionConfig: EncoderWithProjection,
+        VisionEncoderConfig: VisionEncoder,
+    }
+    return kinds[type(config)].from_config(config)
+
+
+def _encoded(result: Any) -> tuple[StackOutput, Tensor]:
+    """Return what the encoder returned, and the vector that is compared."""
+    if isinstance(result, ProjectionOutput):
+        return result.encoded, result.projected
+    return result, result.pooled
