@@ -119,7 +119,7 @@ def find_family(
         known = ", ".join(t for each in FAMILIES.values() for t in each.model_types)
         raise fault(where, f"{model_type!r} is of no family that is read ({known})", "model_type")
     uncovered = {candidate.name: candidate.uncovered(names) for candidate in FAMILIES.values()}
-    fitting = [FAMILIES[name] for name, left in uncovered.items() if names and not left]
+    fitting = [family for family in FAMILIES.values() if names and family.fits(names)]
     if len(fitting) == 1:
         return fitting[0]
     path = container.files[0]
@@ -172,7 +172,7 @@ def _fits(names: Collection[str], families: list[Family]) -> bool:
     plain = [_unwrapped(name) for name in names]
     if is_linen(plain):
         plain = [torch_name(name) for name in plain]
-    return any(not family.uncovered(plain) for family in families)
+    return any(family.fits(plain) for family in families)
 
 
 def _setting_faults(family: Family, raw: Mapping[str, Any], ignored: Collection[str]) -> list[str]:

@@ -1,8 +1,8 @@
 """Invertible array transforms: the only things that a conversion may do to a tensor.
 
 Every transform takes and returns a sequence of arrays in any strides, and moves bytes through
-unsigned views (so that NaN payloads, -0.0 and denormals stay what they are). Where it can it returns
-views: what is transposed twice, or cut and then written, is copied once at most.
+unsigned views (so that NaN payloads, -0.0 and denormals stay what they are). Where it can it
+returns views: what is transposed twice, or cut and then written, is copied once at most.
 """
 
 from collections.abc import Sequence

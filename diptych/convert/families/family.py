@@ -45,6 +45,8 @@ class Family:
         usual_buffers: From a component's config to the buffers of the spelling that is written by
             default.
         linen_norm: What a norm's weight is called in the layout "hf-flax", "scale" or "weight".
+        telling: Templates of which a bare state dict must hold one to be taken for the family's; none
+            where any of its names will do.
         version: Of the tables; raised when a manifest of old would be read otherwise by the new.
     """
 
@@ -61,12 +63,19 @@ class Family:
     buffers: Mapping[str, str | None] = field(default_factory=dict)
     usual_buffers: Callable[[Config], dict[str, Recreated]] = lambda config: {}
     linen_norm: str = "scale"
+    telling: tuple[str, ...] = ()
     version: int = 1
 
     def uncovered(self, names: Collection[str]) -> list[str]:
         """Return the names that are none of the family's."""
         index = TemplateIndex((template, None) for template in self.templates)
         return [name for name in names if not index.find(name)]
+
+    def fits(self, names: Collection[str]) -> bool:
+        """Return whether the names are all of the family's, and tell that they are."""
+        index = TemplateIndex((template, None) for template in self.telling)
+        is_told = not self.telling or any(index.find(name) for name in names)
+        return is_told and not self.uncovered(names)
 
     def is_buffer(self, name: str) -> bool:
         """Return whether a source name is a buffer's."""

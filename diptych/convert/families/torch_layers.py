@@ -202,6 +202,9 @@ TORCH_LAYERS = Family(
             for name in ("in_proj_weight", "in_proj_bias", *_APART)
         ),
     ),
+    telling=tuple(
+        f"{theirs}{name}" for theirs, _ in _PLACES.values() for name in ("in_proj_weight", *_APART)
+    ),
     settings=SETTINGS,
     find_variants=_find_variants,
     usual_variants=_usual_variants,
