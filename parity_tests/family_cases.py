@@ -8,6 +8,7 @@ import numpy as np
 import torch
 import transformers
 
+from parity_tests import family_cases_encoder_decoder
 from parity_tests.tiny_transformers import (
     PADDING,
     VOCAB,
@@ -283,4 +284,5 @@ CASES = {
         rope_parameters=YARN | {"mscale": 1.0, "mscale_all_dim": 0.7, "truncate": True},
         **EAGER_EXPERTS,
     ),
+    **family_cases_encoder_decoder.CASES,
 }

@@ -10,18 +10,22 @@ from .bits import TensorSpec, check_one, check_same_dtype, contiguous, same_byte
 
 @dataclass(frozen=True)
 class Tie:
-    """Make one tensor of ``count`` stored copies, which must hold the same bytes."""
+    """Make one tensor of ``count`` stored copies, which must hold the same bytes.
+
+    Attributes:
+        count: Number of copies.
+        untie: How to read them where they differ.
+    """
 
     count: int
+    untie: str = "delete the one that is not to be read"
 
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         self.outputs(specs_of(arrays))
         first = contiguous(arrays[0])
         for array in arrays[1:]:
             if not same_bytes(first, contiguous(array)):
-                raise ValueError(
-                    "the tied copies differ; to untie them, delete the one that is not to be read"
-                )
+                raise ValueError(f"the tied copies differ; to untie them, {self.untie}")
         return [first]
 
     def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
@@ -33,7 +37,7 @@ class Tie:
 
     @property
     def inverse(self) -> "Copy":
-        return Copy(self.count)
+        return Copy(self.count, self.untie)
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class Copy:
     """Store one tensor ``count`` times; the inverse of ``Tie``."""
 
     count: int
+    untie: str = Tie.untie
 
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         check_one(arrays)
@@ -52,4 +57,4 @@ class Copy:
 
     @property
     def inverse(self) -> Tie:
-        return Tie(self.count)
+        return Tie(self.count, self.untie)

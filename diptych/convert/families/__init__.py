@@ -25,6 +25,7 @@ from .qwen3_moe import QWEN3_MOE
 from .seed_encoder import SEED_ENCODER
 from .seed_head import SEED_HEAD
 from .starcoder2 import STARCODER2
+from .t5 import T5
 
 _ALL = (
     BERT,
@@ -49,6 +50,7 @@ _ALL = (
     QWEN3_MOE,
     GPT_OSS,
     DEEPSEEK_V3,
+    T5,
     SEED_ENCODER,
     SEED_HEAD,
 )

@@ -44,6 +44,7 @@ class Family:
             them (``RECIPES``), or None where nothing does.
         usual_buffers: From a component's config to the buffers of the spelling that is written by
             default.
+        linen_norm: What a norm's weight is called in the layout "hf-flax", "scale" or "weight".
         version: Of the tables; raised when a manifest of old would be read otherwise by the new.
     """
 
@@ -59,6 +60,7 @@ class Family:
     rules: Callable[[Config, Variants], tuple[Rule, ...]]
     buffers: Mapping[str, str | None] = field(default_factory=dict)
     usual_buffers: Callable[[Config], dict[str, Recreated]] = lambda config: {}
+    linen_norm: str = "scale"
     version: int = 1
 
     def uncovered(self, names: Collection[str]) -> list[str]:
