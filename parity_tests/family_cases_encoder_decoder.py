@@ -16,6 +16,7 @@ from parity_tests.tiny_transformers import (
 )
 
 DECODED = 7  # tokens of the decoder
+FRAMES = 26  # of a spectrogram
 SPECIAL = {"pad_token_id": PADDING, "bos_token_id": 0, "eos_token_id": 2}
 LISTS = {
     "encoder_hidden_states": "[encoded][hidden_states]",
@@ -72,6 +73,27 @@ def translation(family: str, name: str, config: str, **settings: Any) -> FamilyC
     )
 
 
+def speech() -> dict[str, np.ndarray]:
+    """Return a spectrogram for the encoder and a text for the decoder."""
+    features = np.random.default_rng(3).standard_normal((2, 10, FRAMES)).astype(np.float32)
+    return {"input_features": features} | decoder_inputs()
+
+
+def our_speech(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the same by our names."""
+    return {
+        "inputs": inputs["input_features"],
+        "decoder_inputs": inputs["decoder_input_ids"],
+        "decoder_key_mask": inputs["decoder_attention_mask"].astype(bool),
+    }
+
+
+def transcription(name: str, **settings: Any) -> FamilyCase:
+    """Return a case of Whisper."""
+    case = translation("whisper", name, "WhisperConfig", **settings)
+    return replace(case, inputs=speech, ours=our_speech)
+
+
 T5 = {
     "vocab_size": VOCAB,
     "d_model": 32,
@@ -86,6 +108,24 @@ T5 = {
     **SPECIAL,
 }
 T5_V11 = T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
+
+BART = {
+    "vocab_size": VOCAB,
+    "d_model": 32,
+    "encoder_layers": 3,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 8,
+    "encoder_ffn_dim": 44,
+    "decoder_ffn_dim": 52,
+    "decoder_start_token_id": 2,
+    **SPECIAL,
+}
+WHISPER = BART | {
+    "num_mel_bins": 10,
+    "max_source_positions": FRAMES // 2,
+    "max_target_positions": 20,
+}
 
 CASES = {
     "t5": translation("t5", "T5ForConditionalGeneration", "T5Config", **T5),
@@ -115,4 +155,31 @@ CASES = {
         outputs={},
         lists=ENCODER_LISTS,
     ),
+    "bart": translation(
+        "bart", "BartForConditionalGeneration", "BartConfig", **BART, max_position_embeddings=64
+    ),
+    "bart, scaled": translation(
+        "bart",
+        "BartForConditionalGeneration",
+        "BartConfig",
+        **BART,
+        max_position_embeddings=64,
+        scale_embedding=True,
+        activation_function="relu",
+    ),
+    "bart base, 500 tokens": replace(
+        translation(
+            "bart",
+            "BartModel",
+            "BartConfig",
+            **BART | {"encoder_layers": 1, "decoder_layers": 1},
+            max_position_embeddings=512,
+        ),
+        inputs=long_text,
+    ),
+    "whisper": transcription("WhisperForConditionalGeneration", **WHISPER),
+    "whisper, untied": transcription(
+        "WhisperForConditionalGeneration", **WHISPER, tie_word_embeddings=False
+    ),
+    "whisper base": transcription("WhisperModel", **WHISPER),
 }

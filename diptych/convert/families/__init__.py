@@ -1,5 +1,6 @@
 """Families of foreign checkpoints: one file each, and this registry."""
 
+from .bart import BART
 from .bert import BERT
 from .bloom import BLOOM
 from .cohere import COHERE
@@ -26,6 +27,7 @@ from .seed_encoder import SEED_ENCODER
 from .seed_head import SEED_HEAD
 from .starcoder2 import STARCODER2
 from .t5 import T5
+from .whisper import WHISPER
 
 _ALL = (
     BERT,
@@ -51,6 +53,8 @@ _ALL = (
     GPT_OSS,
     DEEPSEEK_V3,
     T5,
+    BART,
+    WHISPER,
     SEED_ENCODER,
     SEED_HEAD,
 )

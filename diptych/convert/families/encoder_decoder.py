@@ -7,7 +7,7 @@ table that are stored, and ``no_`` with its first name where only copies are.
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...spec import Config, DecoderConfig, EncoderDecoderConfig, LogitsHeadConfig
 from ...spec.checks import Shape
@@ -19,7 +19,13 @@ from .common import first_difference
 from .family import Family, Variants
 from .names import Modules, module_rules, module_templates
 
-Sizes = Mapping[str, tuple[str, int]]
+
+class Size(NamedTuple):
+    """Where a bare state dict shows a size: a tensor and its axis, which is longer by ``extra``."""
+
+    name: str
+    axis: int
+    extra: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +43,7 @@ class EncoderDecoderFamily:
         tables: Every name of the token table without the prefix; the first one is written.
         table: Our name of it.
         settings: The settings that it knows.
-        sizes: Settings that a bare state dict shows: the tensor, without the prefix, and its axis.
+        sizes: Settings that a bare state dict shows, their tensors named without the prefix.
         layers: Their names of the lists of layers, and the settings of their numbers.
         read: From settings, sizes included, to the config without a head; raises ValueError,
             ``KEY: CAUSE``, where a setting is missing or refused.
@@ -64,7 +70,7 @@ class EncoderDecoderFamily:
     tables: tuple[str, ...]
     table: str = "encoder.embedding.token_embed"
     settings: SettingsTable
-    sizes: Sizes
+    sizes: Mapping[str, Size]
     layers: Mapping[str, str]
     read: Callable[[dict[str, Any]], EncoderDecoderConfig]
     read_head: Callable[[dict[str, Any], bool, bool], LogitsHeadConfig]
@@ -121,9 +127,10 @@ class EncoderDecoderFamily:
     ) -> Config:
         prefix = self.prefix if "prefix" in variants else ""
         values = {**settings}
-        for key, (name, axis) in self._places(shapes, prefix).items():
-            if values[key] is None and name in shapes:
-                values[key] = axis_sizes(shapes, name, len(shapes[name]))[axis]
+        for key, size in self._places(shapes, prefix).items():
+            if values[key] is None and size.name in shapes:
+                sizes = axis_sizes(shapes, size.name, len(shapes[size.name]))
+                values[key] = (sizes[size.axis] or 0) - size.extra
         for layers, key in self.layers.items():
             if values[key] is None:
                 values[key] = layer_count(shapes, f"{prefix}{layers}.")
@@ -137,12 +144,14 @@ class EncoderDecoderFamily:
         stored = f"{self.head}.weight" in shapes, self.head_bias in shapes
         return _with_head(config, self.read_head(values, *stored))
 
-    def _places(self, shapes: Mapping[str, Shape], prefix: str) -> Sizes:
-        """Return the tensor and axis of every size that a bare state dict shows."""
+    def _places(self, shapes: Mapping[str, Shape], prefix: str) -> dict[str, Size]:
+        """Return where every size stands in these names."""
         tables = [f"{prefix}{name}.weight" for name in self.tables]
         table = next((name for name in tables if name in shapes), tables[0])
-        others = {key: (f"{prefix}{name}", axis) for key, (name, axis) in self.sizes.items()}
-        return {"vocab_size": (table, 0), "d_model": (table, 1)} | others
+        places = {"vocab_size": Size(table, 0), "d_model": Size(table, 1)}
+        for key, size in self.sizes.items():
+            places[key] = size._replace(name=f"{prefix}{size.name}")
+        return places
 
     def _has_head(self, values: Mapping[str, Any], variants: Variants) -> bool:
         """Return whether there are logits: a tied head has no tensor, and T5 no prefix."""

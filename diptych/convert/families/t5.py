@@ -26,7 +26,7 @@ from .common import (
     read_activation,
     write_activation,
 )
-from .encoder_decoder import EncoderDecoderFamily
+from .encoder_decoder import EncoderDecoderFamily, Size
 from .llama_like import token_embedding
 from .names import Modules
 
@@ -204,9 +204,9 @@ T5 = EncoderDecoderFamily(
         fixed=FIXED | {"is_encoder_decoder": (True, False, None)},
     ),
     sizes={
-        "num_heads": (f"encoder.{_BIAS}.weight", 1),
-        "relative_attention_num_buckets": (f"encoder.{_BIAS}.weight", 0),
-        "d_ff": ("encoder.block.0.layer.1.DenseReluDense.wo.weight", 1),
+        "num_heads": Size(f"encoder.{_BIAS}.weight", 1),
+        "relative_attention_num_buckets": Size(f"encoder.{_BIAS}.weight", 0),
+        "d_ff": Size("encoder.block.0.layer.1.DenseReluDense.wo.weight", 1),
     },
     layers={"encoder.block": "num_layers", "decoder.block": "num_decoder_layers"},
     read=_read,
