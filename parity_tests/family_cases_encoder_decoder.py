@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 import transformers
 
 from parity_tests.tiny_transformers import (
@@ -94,6 +95,11 @@ def transcription(name: str, **settings: Any) -> FamilyCase:
     return replace(case, inputs=speech, ours=our_speech)
 
 
+def untie(model: Any) -> None:
+    """Give T5 an output layer of its own: ``transformers`` 5 ties every one that it makes anew."""
+    model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
+
+
 T5 = {
     "vocab_size": VOCAB,
     "d_model": 32,
@@ -129,7 +135,10 @@ WHISPER = BART | {
 
 CASES = {
     "t5": translation("t5", "T5ForConditionalGeneration", "T5Config", **T5),
-    "t5 1.1": translation("t5", "T5ForConditionalGeneration", "T5Config", **T5_V11),
+    "t5 1.1": replace(
+        translation("t5", "T5ForConditionalGeneration", "T5Config", **T5_V11), prepare=untie
+    ),
+    "t5, tied and unscaled": translation("t5", "T5ForConditionalGeneration", "T5Config", **T5_V11),
     "t5 base": translation("t5", "T5Model", "T5Config", **T5),
     "t5, 500 tokens": replace(
         translation(
