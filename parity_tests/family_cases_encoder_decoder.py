@@ -108,6 +108,7 @@ T5 = {
     "num_layers": 3,
     "num_decoder_layers": 2,
     "num_heads": 4,
+    "layer_norm_epsilon": 1e-5,
     "relative_attention_num_buckets": 8,
     "relative_attention_max_distance": 10,
     "decoder_start_token_id": 0,

@@ -35,7 +35,9 @@ def mutants(rules: Sequence[Rule], leaves: Leaves) -> Iterator[Mutant]:
     groups: dict[tuple, list[int]] = {}
     for place, each in enumerate(rules):
         first = _leaf(each.target[0], leaves)
-        groups.setdefault((first.shape, len(each.target), "{i}" in each.target[0]), []).append(place)
+        groups.setdefault((first.shape, len(each.target), "{i}" in each.target[0]), []).append(
+            place
+        )
         for what, wrong in _corrupted(each, first):
             yield Mutant(f"{what}: {_shown(each)}", _with(rules, place, wrong))
     for (shape, *_), places in groups.items():

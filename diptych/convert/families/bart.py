@@ -89,7 +89,10 @@ BART = EncoderDecoderFamily(
             "max_position_embeddings": Setting(int),
             "scale_embedding": Setting(bool, False),
         },
-        bookkeeping=BOOKKEEPING | ALIASES | TRAINING | {"classif_dropout", "classifier_dropout"},
+        bookkeeping=BOOKKEEPING
+        | ALIASES
+        | TRAINING
+        | {"classif_dropout", "classifier_dropout", "force_bos_token_to_be_generated"},
         fixed=FIXED
         | {
             "add_bias_logits": (False,),

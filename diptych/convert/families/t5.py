@@ -113,16 +113,17 @@ def _read_feed_forward(values: dict[str, Any]) -> FeedForwardConfig | GatedFeedF
             f"feed_forward_proj: {values['feed_forward_proj']!r} must be ACTIVATION or "
             "gated-ACTIVATION"
         )
-    is_gated, activation = values["is_gated_act"], values["dense_act_fn"]
+    is_gated, key = values["is_gated_act"], "dense_act_fn"
     if is_gated is None:
         is_gated = bool(gate)
+    activation = values[key]
     if activation is None:
-        activation = "gelu_new" if gate and name == "gelu" else name
+        activation, key = ("gelu_new" if gate and name == "gelu" else name), "feed_forward_proj"
     kind = GatedFeedForwardConfig if is_gated else FeedForwardConfig
     return kind(
         d_model=values["d_model"],
         d_ff=require(values, "d_ff"),
-        activation=read_activation({"feed_forward_proj": activation}, "feed_forward_proj"),
+        activation=read_activation({key: activation}, key),
         bias=False,
     )
 
