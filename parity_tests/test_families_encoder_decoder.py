@@ -1,156 +1,24 @@
-"""T5, BART and Whisper: spellings of the token table, old and new settings, what is refused."""
+"""T5, BART and Whisper: old and new settings, bare state dicts, what is refused."""
 
 import contextlib
-import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import transformers
 
-from diptych.convert import convert_checkpoint, diff_checkpoints, open_checkpoint
+from diptych.convert import open_checkpoint
 from diptych.convert.families import FAMILIES
 from diptych.spec import CheckpointError
-from parity_tests.checkpoints import assert_same_tensors, stored_tensors, write_checkpoint
+from parity_tests.checkpoints import write_checkpoint
 from parity_tests.family_cases import CASES
-from parity_tests.harness import Arrays
-from parity_tests.tiny_transformers import save_tiny
+from parity_tests.saved_models import UNTIED, saved, there_and_back
 
 NAMES = ("t5", "t5 1.1", "t5 base", "t5 encoder", "bart", "whisper", "whisper, untied")
-ENCODER, DECODER = "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
-UNTIED = {"tie_word_embeddings": False}
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Arrays, dict[str, Any]]]:
-    """Return the tensors and settings of tiny models by the name of their case."""
-    models = {}
-    for name in NAMES:
-        folder = tmp_path_factory.mktemp("saved")
-        save_tiny(CASES[name], folder)
-        models[name] = stored_tensors(folder), json.loads((folder / "config.json").read_text())
-    return models
-
-
-def there_and_back(source: Path, folder: Path) -> dict[str, Any]:
-    """Convert to flax and back, compare every byte, and return the settings that came back."""
-    convert_checkpoint(source, folder / "there", to="flax")
-    convert_checkpoint(folder / "there", folder / "back", to="hf")
-    assert_same_tensors(stored_tensors(folder / "back"), stored_tensors(source))
-    assert diff_checkpoints(source, folder / "back").identical
-    return json.loads((folder / "back/config.json").read_text())
-
-
-SPELLINGS = {
-    "the table alone": ("t5", {}, ()),
-    "every copy": (
-        "t5",
-        {name: "shared.weight" for name in (ENCODER, DECODER, "lm_head.weight")},
-        (ENCODER, DECODER, "head_weight"),
-    ),
-    "one copy": ("t5", {ENCODER: "shared.weight"}, (ENCODER,)),
-    "copies alone": (
-        "t5",
-        {ENCODER: "shared.weight", DECODER: "shared.weight", "shared.weight": None},
-        (ENCODER, DECODER, "no_shared"),
-    ),
-    "untied beside copies": (
-        "t5 1.1",
-        {ENCODER: "shared.weight", DECODER: "shared.weight"},
-        (ENCODER, DECODER, "head_weight"),
-    ),
-    "encoder with its copy": ("t5 encoder", {ENCODER: "shared.weight"}, (ENCODER,)),
-    "bart, every copy": (
-        "bart",
-        {
-            f"model.{ENCODER}": "model.shared.weight",
-            f"model.{DECODER}": "model.shared.weight",
-            "lm_head.weight": "model.shared.weight",
-        },
-        ("prefix", ENCODER, DECODER, "head_weight"),
-    ),
-    "bart without its bias": ("bart", {"final_logits_bias": None}, ("prefix",)),
-    "whisper, head stored": (
-        "whisper",
-        {"proj_out.weight": f"model.{DECODER}"},
-        ("prefix", "head_weight"),
-    ),
-}
-
-
-@pytest.mark.parametrize("case", SPELLINGS)
-def test_every_spelling_of_the_token_table_comes_back(tmp_path, saved, case):
-    name, copies, variants = SPELLINGS[case]
-    tensors, config = saved[name]
-    changed = tensors | {copy: tensors[of] for copy, of in copies.items() if of}
-    changed = {n: array for n, array in changed.items() if copies.get(n, "") is not None}
-    source = write_checkpoint(tmp_path / "source", changed, config)
-    opened = open_checkpoint(source)
-    assert opened.variants == tuple(name.removesuffix(".weight") for name in variants)
-    there_and_back(source, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "copy", "of", "way"),
-    [
-        ("t5", "lm_head.weight", "shared.weight", "give --set tie_word_embeddings=false"),
-        ("t5", ENCODER, "shared.weight", "delete the one that is not to be read"),
-        ("bart", "lm_head.weight", "model.shared.weight", "delete the one that is not to be read"),
-        (
-            "whisper",
-            "proj_out.weight",
-            "model.decoder.embed_tokens.weight",
-            "give --set tie_word_embeddings=false",
-        ),
-    ],
-)
-def test_copies_that_differ_are_refused_with_a_way_out(tmp_path, saved, name, copy, of, way):
-    tensors, config = saved[name]
-    other = tensors[of].copy()
-    other[3, 2] += 1
-    source = write_checkpoint(tmp_path / "source", tensors | {copy: other}, config)
-    with pytest.raises(CheckpointError) as caught:
-        convert_checkpoint(source, tmp_path / "out", to="flax")
-    assert f"{of}, {copy}: the tied copies differ; to untie them, {way}" in str(caught.value)
-    assert not (tmp_path / "out").exists()
-    if "--set" in way:
-        opened = open_checkpoint(source, settings=UNTIED)
-        found = opened.leaves["decoder.head.vocab_proj.weight"].read()
-        assert np.array_equal(found, other)
-
-
-def test_the_scale_of_t5_goes_with_its_tie(saved, tmp_path):
-    tensors, config = saved["t5"]
-    own, own_config = saved["t5 1.1"]
-    old = {key: value for key, value in config.items() if key != "scale_decoder_outputs"}
-    lacking = {key: value for key, value in old.items() if key != "tie_word_embeddings"}
-    unscaled = {"scale_decoder_outputs": False}
-    cases = [
-        (tensors, config, True, 32**-0.5),
-        (tensors, old, True, 32**-0.5),
-        (tensors, lacking, True, 32**-0.5),
-        (tensors, old | unscaled, True, 1.0),
-        (own, own_config, False, 1.0),
-        (own, own_config | UNTIED, False, 1.0),
-        (own, own_config | UNTIED | {"scale_decoder_outputs": True}, False, 32**-0.5),
-    ]
-    for i, (stored, settings, tied, scale) in enumerate(cases):
-        source = write_checkpoint(tmp_path / f"{i}", stored, settings)
-        head = open_checkpoint(source).config.decoder.head
-        assert (head.tied, head.scale) == (tied, scale), settings
-
-
-def test_t5_untied_is_written_so_that_both_transformers_read_it(tmp_path, saved):
-    tensors, config = saved["t5 1.1"]
-    assert config["tie_word_embeddings"] is True
-    source = write_checkpoint(tmp_path / "source", tensors, config)
-    assert there_and_back(source, tmp_path) == config | UNTIED
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_component_without_settings_is_written_and_read_back(tmp_path, saved, name):
-    tensors, config = saved[name]
+def test_a_component_without_settings_is_written_and_read_back(tmp_path, name):
+    tensors, config = saved(name)
     opened = open_checkpoint(write_checkpoint(tmp_path / "source", tensors, config))
     family = opened.family
     written = family.write_config(opened.config, None)
@@ -176,8 +44,8 @@ BARE = {
 
 
 @pytest.mark.parametrize("name", BARE)
-def test_sizes_of_a_bare_state_dict_are_read_from_its_shapes(tmp_path, saved, name):
-    tensors, config = saved[name]
+def test_sizes_of_a_bare_state_dict_are_read_from_its_shapes(tmp_path, name):
+    tensors, config = saved(name)
     expected = open_checkpoint(write_checkpoint(tmp_path / "whole", tensors, config)).config
     bare = write_checkpoint(tmp_path / "bare", tensors)
     for key in BARE[name]:
@@ -192,8 +60,8 @@ def test_sizes_of_a_bare_state_dict_are_read_from_its_shapes(tmp_path, saved, na
 
 
 @pytest.mark.parametrize("name", ["bart", "whisper"])
-def test_names_without_a_prefix_have_no_head_unless_it_is_named(tmp_path, saved, name):
-    tensors, config = saved[name]
+def test_names_without_a_prefix_have_no_head_unless_it_is_named(tmp_path, name):
+    tensors, config = saved(name)
     body = {n.removeprefix("model."): array for n, array in tensors.items()}
     body.pop("final_logits_bias", None)
     plain = config | {"architectures": [config["architectures"][0].partition("For")[0] + "Model"]}
@@ -231,8 +99,8 @@ ARRIVALS = {
 
 
 @pytest.mark.parametrize("name", ARRIVALS)
-def test_values_arrive_under_their_own_name(tmp_path, saved, name):
-    tensors, config = saved[name]
+def test_values_arrive_under_their_own_name(tmp_path, name):
+    tensors, config = saved(name)
     leaves = open_checkpoint(write_checkpoint(tmp_path, tensors, config)).leaves
     for theirs, ours in ARRIVALS[name].items():
         assert np.array_equal(leaves[ours].read(), np.squeeze(tensors[theirs])), theirs
@@ -245,8 +113,8 @@ def test_values_arrive_under_their_own_name(tmp_path, saved, name):
         ("bart", "model.encoder.version"),
     ],
 )
-def test_stale_tensors_of_old_files_travel(tmp_path, saved, name, stale):
-    tensors, config = saved[name]
+def test_stale_tensors_of_old_files_travel(tmp_path, name, stale):
+    tensors, config = saved(name)
     old = tensors | {stale: np.full((8, 4), 3, np.float32)}
     source = write_checkpoint(tmp_path / "source", old, config)
     assert open_checkpoint(source).buffers.keys() == {stale}
@@ -284,8 +152,8 @@ def test_stale_tensors_of_old_files_travel(tmp_path, saved, name, stale):
         ("whisper", {"num_mel_bins": 11}, "shape (32, 10, 3), expected (32, 11, 3)"),
     ],
 )
-def test_settings_that_are_refused(tmp_path, saved, name, settings, words):
-    tensors, config = saved[name]
+def test_settings_that_are_refused(tmp_path, name, settings, words):
+    tensors, config = saved(name)
     source = write_checkpoint(tmp_path, tensors, config | settings)
     with pytest.raises(CheckpointError) as caught:
         open_checkpoint(source)
@@ -320,8 +188,8 @@ OLD_SETTINGS = {
 
 
 @pytest.mark.parametrize("name", OLD_SETTINGS)
-def test_old_settings_come_back_untouched(tmp_path, saved, name):
-    tensors, config = saved[name]
+def test_old_settings_come_back_untouched(tmp_path, name):
+    tensors, config = saved(name)
     new = ("scale_decoder_outputs", "dense_act_fn", "is_gated_act", "tie_word_embeddings")
     old = {key: value for key, value in config.items() if key not in new} | OLD_SETTINGS[name]
     old = {key: value for key, value in old.items() if value is not None}
@@ -351,8 +219,8 @@ def test_every_setting_of_the_installed_library_is_known(family, config):
     assert ours == {key: defaults[key] for key in ours}
 
 
-def test_rates_and_sizes_that_no_output_shows_are_read(tmp_path, saved):
-    tensors, config = saved["t5"]
+def test_rates_and_sizes_that_no_output_shows_are_read(tmp_path):
+    tensors, config = saved("t5")
     rates = {"dropout_rate": 0.3, "layer_norm_epsilon": 1e-4}
     read = open_checkpoint(write_checkpoint(tmp_path / "t5", tensors, config | rates)).config
     for half in (read.encoder, read.decoder):
@@ -362,7 +230,7 @@ def test_rates_and_sizes_that_no_output_shows_are_read(tmp_path, saved):
         assert (layer.norm.eps, half.final_norm.eps) == (1e-4, 1e-4)
     assert read.decoder.layers[0].cross_attention.attention_dropout == 0.3
     for name in ("bart", "whisper"):
-        tensors, config = saved[name]
+        tensors, config = saved(name)
         rates = {"dropout": 0.3, "attention_dropout": 0.4}
         read = open_checkpoint(write_checkpoint(tmp_path / name, tensors, config | rates)).config
         assert read.decoder.embedding.dropout == 0.3
