@@ -238,3 +238,12 @@ def test_rates_and_sizes_that_no_output_shows_are_read(tmp_path):
         for layer in (read.encoder.layers[0], read.decoder.layers[0]):
             assert (layer.dropout, layer.attention.attention_dropout) == (0.3, 0.4)
         assert read.decoder.layers[0].cross_attention.attention_dropout == 0.4
+
+
+def test_an_encoder_alone_is_t5s_only(tmp_path):
+    tensors, config = saved("bart")
+    half = {name: array for name, array in tensors.items() if "decoder" not in name}
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(write_checkpoint(tmp_path, half, config | {"decoder_layers": 2}))
+    missing = "model.decoder.layers.1.fc2.weight: missing"
+    assert any(fault.endswith(missing) for fault in caught.value.faults)
