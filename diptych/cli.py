@@ -34,6 +34,7 @@ class To(StrEnum):
     flax = "flax"
     torch = "torch"
     hf = "hf"
+    hf_flax = "hf-flax"
 
 
 class Format(StrEnum):
@@ -41,6 +42,8 @@ class Format(StrEnum):
 
     safetensors = "safetensors"
     pt = "pt"
+    msgpack = "msgpack"
+    orbax = "orbax"
 
 
 Source = Annotated[str, typer.Argument(metavar="SRC", help="A checkpoint: file or folder.")]
@@ -57,6 +60,27 @@ Key = Annotated[
 Ignored = Annotated[
     list[str] | None,
     typer.Option("--ignore-setting", metavar="K", help="Accept a setting that is not understood."),
+]
+
+
+def _add_family(path: Path | None) -> None:
+    """Run a file of rules, and say so; the family in it is known from then on."""
+    from diptych.convert import FAMILIES, load_family
+
+    if path is not None:
+        print(f"running {_printable(str(path))}", file=sys.stderr)
+        family = load_family(path)
+        FAMILIES[family.name] = family
+
+
+Rules = Annotated[
+    Path | None,
+    typer.Option(
+        "--rules",
+        metavar="FILE",
+        callback=_add_family,
+        help="Run this Python file, which makes a FAMILY that is to be known too.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -82,6 +106,7 @@ def inspect(
     setting: Setting = None,
     key: Key = None,
     ignore_setting: Ignored = None,
+    rules: Rules = None,
     as_json: Json = False,
 ) -> None:
     """Say what a checkpoint holds: names, shapes, dtypes, family, layout, settings."""
@@ -95,7 +120,10 @@ def convert(
     dst: Annotated[str, typer.Argument(metavar="DST", help="The folder to write.")],
     to: Annotated[To, typer.Option(help="The layout to write.")],
     family: Family = None,
-    format: Annotated[Format, typer.Option(help="The container to write.")] = Format.safetensors,
+    format: Annotated[
+        Format | None,
+        typer.Option(help="The container to write; else msgpack for hf-flax, or safetensors."),
+    ] = None,
     dtype: Annotated[
         str | None,
         typer.Option(help="Cast floating tensors: float32, float16, bfloat16 or float64."),
@@ -107,6 +135,7 @@ def convert(
     setting: Setting = None,
     key: Key = None,
     ignore_setting: Ignored = None,
+    rules: Rules = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan only; write nothing.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace DST.")] = False,
     verify_after: Annotated[
@@ -126,7 +155,7 @@ def convert(
             src,
             dst,
             to=to.value,
-            format=format.value,
+            format=format and format.value,
             dtype=dtype,
             max_shard_size=max_shard_size,
             dry_run=dry_run,
@@ -151,6 +180,7 @@ def verify(
     weights_only: Annotated[
         bool, typer.Option("--weights-only", help="Leave the outputs out.")
     ] = False,
+    rules: Rules = None,
     as_json: Json = False,
 ) -> None:
     """Check A against its manifest, or A and B: weights bit for bit, then their outputs."""
@@ -163,6 +193,7 @@ def verify(
 def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="A checkpoint in any layout.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Another.")],
+    rules: Rules = None,
     as_json: Json = False,
 ) -> None:
     """Compare two checkpoints of any layout, tensor by tensor."""
@@ -172,7 +203,7 @@ def diff(
 
 
 @app.command()
-def families(as_json: Json = False) -> None:
+def families(rules: Rules = None, as_json: Json = False) -> None:
     """List the families of checkpoints that convert understands."""
     from diptych.convert import FAMILIES
 

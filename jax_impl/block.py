@@ -19,11 +19,14 @@ from diptych.spec import (
     MixtureOfExpertsConfig,
     NormConfig,
 )
+from diptych.spec.attention_checks import check_mask_dtype
+from diptych.spec.cache_checks import check_memory_mask
 from diptych.spec.checks import check_given
 
 from . import functional
 from ._keys import split
 from .feed_forward import FeedForward, GatedFeedForward
+from .functional._dtype import dtype_name
 from .functional.cache import Cache, RollingCache
 from .latent_attention import LatentAttention
 from .mixture import MixtureOfExperts
@@ -110,6 +113,10 @@ class Layer(Module):
 
         def cross_attend(x: Array) -> Any:
             given = {"memory": memory} if isinstance(memory, KeyValue) else {"key": memory}
+            if memory_mask is not None:
+                check_mask_dtype(memory_mask=dtype_name(memory_mask))
+                key: Any = memory.key if isinstance(memory, KeyValue) else memory
+                check_memory_mask(memory_mask.shape, (*x.shape[:-2], *key.shape[-2:-1]))
             return self.cross_attention(
                 x, key_mask=memory_mask, need_weights=need_weights, rng_key=cross_key, **given
             )

@@ -8,6 +8,7 @@ from typing import Any
 
 from flax import nnx
 from jax import Array
+from jax import numpy as jnp
 
 from diptych.spec import (
     AlibiConfig,
@@ -20,17 +21,21 @@ from diptych.spec import (
     TransformerDecoderLayerConfig,
     TransformerEncoderLayerConfig,
 )
+from diptych.spec.attention_checks import check_mask_dtype
+from diptych.spec.cache_checks import check_row_mask
+from diptych.spec.checks import check_sequence
 
 from . import functional
 from ._keys import split
 from .block import Block
 from .embedding import Embedding, TextEmbedding
+from .functional._dtype import dtype_name
 from .logits_head import LogitsHead
 from .module import Module
 from .multi_head_attention import KeyValue
 from .norm import norm
 from .position_bias import add_distances, cached_positions, call_positions, distance_bias
-from .stack import StackCache, StackOutput, run_layers
+from .stack import StackCache, StackOutput, check_cache, run_layers
 
 
 class Decoder(Module):
@@ -85,8 +90,9 @@ class Decoder(Module):
             position_bias, config.layers[0].attention.num_heads, rngs=rngs
         )
         self.layers = nnx.List([Block.from_config(block, rngs=rngs) for block in config.layers])
-        if final_norm is not None:
-            self.final_norm = norm(final_norm, config.d_model, rngs=rngs)
+        self.final_norm = (
+            None if final_norm is None else norm(final_norm, config.d_model, rngs=rngs)
+        )
         if head is not None:
             self.head = LogitsHead.from_config(head, rngs=rngs)
 
@@ -139,26 +145,24 @@ class Decoder(Module):
         """
         config = self.config
         embedding_key, output_key, layer_key = split(rng_key, 3)
+        if cache is not None:
+            check_cache(cache, inputs, config.num_layers)
         x = inputs
         if config.embedding:
-            if config.embedding.max_seq_len is None:
-                embedded_at = None
-            elif position_ids is None and cache is not None:
-                embedded_at = cached_positions(cache[0], inputs.shape[-1])
-            else:
-                embedded_at = position_ids
             x = self.embedding(
                 inputs,
                 token_type_ids=token_type_ids,
-                position_ids=embedded_at,
+                position_ids=self._table_positions(inputs, position_ids, key_mask, cache),
                 token_embed=token_embed,
                 rng_key=embedding_key,
             )
         elif token_type_ids is not None or token_embed is not None:
             raise ValueError("token_type_ids or token_embed are given, but embedding=None")
+        check_sequence(x.shape, config.d_model)
         result = run_layers(
             self.layers,
             x,
+            final_norm=self.final_norm,
             mask=mask,
             key_mask=key_mask,
             bias=self._bias(x, position_ids, cache),
@@ -171,9 +175,8 @@ class Decoder(Module):
             need_hidden_states=need_hidden_states,
             rng_key=layer_key,
         )
-        x = result.output if config.final_norm is None else self.final_norm(result.output)
         x = functional.apply_dropout(
-            x, config.dropout if self.training else 0.0, rng_key=output_key
+            result.output, config.dropout if self.training else 0.0, rng_key=output_key
         )
         if config.head is None:
             return result._replace(output=x)
@@ -212,6 +215,26 @@ class Decoder(Module):
         """
         layers: Any = self.layers
         return tuple(layer.cross_attention.project(memory) for layer in layers)
+
+    def _table_positions(
+        self,
+        inputs: Array,
+        position_ids: Array | None,
+        key_mask: Array | None,
+        cache: StackCache | None,
+    ) -> Array | None:
+        """Return positions for the learned table; past it, hidden rows have its last."""
+        if self.config.embedding.max_seq_len is None:
+            return None
+        if position_ids is not None or cache is None:
+            return position_ids
+        positions = cached_positions(cache[0], inputs.shape[-1])
+        if key_mask is None:
+            return positions
+        check_mask_dtype(key_mask=dtype_name(key_mask))
+        check_row_mask(key_mask.shape, inputs.shape)
+        last = self.config.embedding.max_seq_len - 1
+        return jnp.where(key_mask != 0, positions, jnp.minimum(positions, last))
 
     def _bias(self, x: Array, position_ids: Array | None, cache: StackCache | None) -> Array | None:
         """Return what is added to every layer's scores for the distance of a key."""

@@ -10,7 +10,7 @@ from jax.nn.initializers import normal
 
 from diptych.spec import EmbeddingConfig, NormConfig, TextEmbeddingConfig
 from diptych.spec.attention_checks import check_integer_dtype
-from diptych.spec.checks import check_broadcasts, check_given, check_length
+from diptych.spec.checks import check_broadcasts, check_given, check_ids_shape, check_length
 
 from . import functional
 from .functional._dtype import dtype_name
@@ -85,8 +85,11 @@ class TextEmbedding(Module):
         position_offset: Row of the first position (OPT: 2).
         padding_id: Token id of padding: padding has the position of that number, and tokens count
             from the next (RoBERTa); None counts from 0.
-        embed_dim: Width of the tables, projected to D after the norm (ALBERT, OPT); None means D.
+        embed_dim: Width of the token table, projected to D; None means D.
         embed_bias: Whether that projection has a bias.
+        embed_proj_of: What is projected: "sum" (all tables have that width, and the projection
+            follows the norm: ALBERT) or "tokens" (the token vectors alone, before the rest is
+            added: OPT).
         shared_tokens: Whether the token table is another module's, given in the call.
         rngs: Where the parameters are drawn from.
 
@@ -108,6 +111,7 @@ class TextEmbedding(Module):
         padding_id: int | None = None,
         embed_dim: int | None = None,
         embed_bias: bool = True,
+        embed_proj_of: str = "sum",
         shared_tokens: bool = False,
         rngs: nnx.Rngs,
     ):
@@ -124,16 +128,17 @@ class TextEmbedding(Module):
             padding_id=padding_id,
             embed_dim=embed_dim,
             embed_bias=embed_bias,
+            embed_proj_of=embed_proj_of,
             shared_tokens=shared_tokens,
         )
         if not shared_tokens:
             self.token_embed = Embedding(vocab_size, config.width, rngs=rngs)
         if config.num_positions:
-            self.position_embed = Embedding(config.num_positions, config.width, rngs=rngs)
+            self.position_embed = Embedding(config.num_positions, config.sum_width, rngs=rngs)
         if num_token_types:
-            self.token_type_embed = Embedding(num_token_types, config.width, rngs=rngs)
+            self.token_type_embed = Embedding(num_token_types, config.sum_width, rngs=rngs)
         if norm is not None:
-            self.embed_norm = make_norm(norm, config.width, rngs=rngs)
+            self.embed_norm = make_norm(norm, config.sum_width, rngs=rngs)
         if embed_dim is not None:
             self.embed_proj = linear(embed_dim, d_model, bias=embed_bias, rngs=rngs)
 
@@ -167,11 +172,14 @@ class TextEmbedding(Module):
             IndexError: If an id is outside its table.
         """
         config, shape = self.config, input_ids.shape
+        check_ids_shape(shape)
         check_given("token_embed", token_embed is not None, "shared_tokens", config.shared_tokens)
         table = self.token_embed if token_embed is None else token_embed
         x = table(input_ids)
         if config.scale is not None:
             x = x * jnp.asarray(config.scale, x.dtype)
+        if config.embed_proj_of == "tokens":
+            x = self.embed_proj(x)
         if config.num_token_types:
             if token_type_ids is None:
                 token_type_ids = jnp.zeros(1, jnp.int32)
@@ -185,7 +193,9 @@ class TextEmbedding(Module):
             raise ValueError("position_ids are given, but max_seq_len=None")
         x = x if config.norm is None else self.embed_norm(x)
         x = functional.apply_dropout(x, config.dropout if self.training else 0.0, rng_key=rng_key)
-        return x if config.embed_dim is None else self.embed_proj(x)
+        if config.embed_dim is None or config.embed_proj_of == "tokens":
+            return x
+        return self.embed_proj(x)
 
     def _rows(self, input_ids: Array, position_ids: Array | None) -> Array:
         """Return the row of the position table for every token."""

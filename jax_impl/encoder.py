@@ -16,7 +16,7 @@ from diptych.spec import (
     TextEmbeddingConfig,
     TransformerEncoderLayerConfig,
 )
-from diptych.spec.checks import check_not_empty
+from diptych.spec.checks import check_not_empty, check_sequence
 
 from . import functional
 from ._keys import split
@@ -75,8 +75,9 @@ class Encoder(Module):
             position_bias, config.layers[0].attention.num_heads, rngs=rngs
         )
         self.layers = nnx.List([Block.from_config(block, rngs=rngs) for block in config.layers])
-        if final_norm is not None:
-            self.final_norm = norm(final_norm, config.d_model, rngs=rngs)
+        self.final_norm = (
+            None if final_norm is None else norm(final_norm, config.d_model, rngs=rngs)
+        )
         if pooler:
             self.pooler_proj = linear(config.d_model, config.d_model, rngs=rngs)
 
@@ -129,10 +130,12 @@ class Encoder(Module):
             )
         elif token_type_ids is not None:
             raise ValueError("token_type_ids are given, but embedding=None")
+        check_sequence(x.shape, config.d_model)
         at = call_positions(x, x.shape[-2], position_ids=position_ids)
         result = run_layers(
             self.layers,
             x,
+            final_norm=self.final_norm,
             mask=mask,
             key_mask=key_mask,
             bias=add_distances(None, self.position_bias, at.queries, at.keys, x[..., None, :, :]),
@@ -142,9 +145,8 @@ class Encoder(Module):
             need_hidden_states=need_hidden_states,
             rng_key=layer_key,
         )
-        x = result.output if config.final_norm is None else self.final_norm(result.output)
         x = functional.apply_dropout(
-            x, config.dropout if self.training else 0.0, rng_key=output_key
+            result.output, config.dropout if self.training else 0.0, rng_key=output_key
         )
         return result._replace(output=x, pooled=self._pool(x) if config.pooler else None)
 

@@ -10,6 +10,9 @@ import jax
 from jax import Array
 from jax import numpy as jnp
 
+from diptych.spec.attention_checks import check_mask_dtype
+from diptych.spec.cache_checks import check_row_mask
+from diptych.spec.checks import check_floating, check_kind
 from diptych.spec.generation import (
     check_generating,
     check_prompt_lengths,
@@ -20,7 +23,8 @@ from diptych.spec.generation import (
 
 from .decoder import Decoder
 from .encoder_decoder import EncoderDecoder
-from .functional._concrete import is_concrete, on_host
+from .functional._concrete import extremes, is_concrete, on_host
+from .functional._dtype import dtype_name
 from .functional.sampling import choose_token
 from .multi_head_attention import KeyValue
 
@@ -82,11 +86,13 @@ def generate(
         TypeError: If ids are not integers.
         IndexError: If an id is outside the table.
     """
+    check_kind(Decoder | EncoderDecoder, model=model)
     decoder = model.decoder if isinstance(model, EncoderDecoder) else model
     call: Any = model.decode if isinstance(model, EncoderDecoder) else model
     check_generating(
         decoder.config,
         input_ids.shape,
+        dtype=dtype_name(input_ids),
         max_new_tokens=max_new_tokens,
         stop_ids=stop_ids,
         training=model.training,
@@ -96,7 +102,12 @@ def generate(
     (B, T), M = input_ids.shape, max_new_tokens
     if temperature and uniforms is None:
         uniforms = _draw(rng_key, (B, M), temperature)
-    _check_arrays(uniforms, (B, M), key_mask)
+    _check_uniforms(uniforms, (B, M))
+    check_prompt_lengths(
+        _lengths(key_mask, (B, T)),
+        max_new_tokens=M,
+        max_seq_len=decoder.config.embedding.max_seq_len,
+    )
     stops = jnp.asarray(stop_ids, input_ids.dtype)
 
     def choose(logits: Array, i: Any, done: Array) -> tuple[Array, Array]:
@@ -132,14 +143,21 @@ def _draw(rng_key: Array | None, shape: tuple[int, int], temperature: float) -> 
     return jax.random.uniform(rng_key, shape, jnp.float32)
 
 
-def _check_arrays(uniforms: Array | None, shape: tuple[int, int], key_mask: Array | None) -> None:
+def _check_uniforms(uniforms: Array | None, shape: tuple[int, int]) -> None:
     if uniforms is not None:
+        check_floating(uniforms=dtype_name(uniforms))
         check_uniforms(uniforms.shape, shape)
-        if is_concrete(uniforms) and uniforms.size:
-            held = on_host(uniforms)
-            check_uniform_range(float(held.min()), float(held.max()))
-    if key_mask is not None and is_concrete(key_mask):
-        check_prompt_lengths((on_host(key_mask) != 0).sum(-1).tolist())
+        if is_concrete(uniforms) and 0 not in shape:
+            check_uniform_range(*extremes(uniforms))
+
+
+def _lengths(key_mask: Array | None, shape: tuple[int, int]) -> list[int]:
+    """Return the length of every prompt, or of the longest where numbers cannot be looked at."""
+    if key_mask is None:
+        return [shape[1]]
+    check_mask_dtype(key_mask=dtype_name(key_mask))
+    check_row_mask(key_mask.shape, shape)
+    return (on_host(key_mask) != 0).sum(-1).tolist() if is_concrete(key_mask) else [shape[1]]
 
 
 def _last(logits: Array, key_mask: Array | None) -> Array:

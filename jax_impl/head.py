@@ -172,6 +172,9 @@ class MaskedLMHead(Module):
         vocab_size: Number V of tokens.
         activation: Between the transform and its norm.
         eps: Of the norm.
+        embed_dim: Width E of the token embedding; None means D.
+        transform_bias: Whether the transform's linear map carries a bias.
+        norm_bias: Whether its norm does.
         rngs: Where the parameters are drawn from.
 
     Raises:
@@ -185,14 +188,24 @@ class MaskedLMHead(Module):
         *,
         activation: str = "gelu",
         eps: float = 1e-5,
+        embed_dim: int | None = None,
+        transform_bias: bool = True,
+        norm_bias: bool = True,
         rngs: nnx.Rngs,
     ):
         super().__init__()
         self.config = MaskedLMHeadConfig(
-            d_model=d_model, vocab_size=vocab_size, activation=activation, eps=eps
+            d_model=d_model,
+            vocab_size=vocab_size,
+            activation=activation,
+            eps=eps,
+            embed_dim=embed_dim,
+            transform_bias=transform_bias,
+            norm_bias=norm_bias,
         )
-        self.transform_proj = linear(d_model, d_model, rngs=rngs)
-        self.transform_norm = LayerNorm(d_model, eps=eps, rngs=rngs)
+        width = self.config.width
+        self.transform_proj = linear(d_model, width, bias=transform_bias, rngs=rngs)
+        self.transform_norm = LayerNorm(width, eps=eps, bias=norm_bias, rngs=rngs)
         self.vocab_bias_param = nnx.Param(jnp.zeros(vocab_size, jnp.float32))
 
     def __call__(self, x: Array, embedding: Embedding) -> Array:

@@ -19,8 +19,13 @@ from diptych.spec import (
     RotaryTable,
     ScoreConfig,
 )
-from diptych.spec.cache_checks import check_cached_call, check_can_cache, check_memory
-from diptych.spec.checks import check_sequence
+from diptych.spec.cache_checks import (
+    check_cached_call,
+    check_can_cache,
+    check_memory,
+    check_projected,
+)
+from diptych.spec.checks import check_kind, check_sequence
 
 from . import functional
 from .functional.cache import Cache, RollingCache, append_rows, empty_cache, join_masks
@@ -171,10 +176,18 @@ class MultiHeadAttention(Module):
         config, score = self.config, self.config.score
         N, K, _ = config.sizes
         check_sequence(query.shape, config.d_model)
-        check_memory(memory=memory is not None, key=key is not None or value is not None)
+        check_memory(
+            memory=memory is not None,
+            key=key is not None or value is not None,
+            is_projected=isinstance(memory, KeyValue),
+        )
         key = query if key is None else key
+        value = key if value is None else value
+        if memory is None:
+            check_projected(key.shape, value.shape, config.key_width)
         S = key.shape[-2] if memory is None else memory.key.shape[-2]
         if cache is not None:
+            check_kind(Cache | RollingCache, cache=cache)
             check_cached_call(
                 is_causal=score.is_causal,
                 batch_size=cache.length.shape[0],
@@ -187,7 +200,7 @@ class MultiHeadAttention(Module):
         at: Any = call_positions(query, S, offset=offset, position_ids=position_ids, cache=cache)
         query = self._heads(self.q_proj, self.q_norm, query, N, at.queries, at.length)
         if memory is None:
-            memory = self._project(key, key if value is None else value, at.keys, at.length)
+            memory = self._project(key, value, at.keys, at.length)
         (key, value), rows = memory, None
         if query.ndim == 3 and K < N:  # the function groups heads only beside a batch axis
             key, value = _repeat_heads(key, N // K), _repeat_heads(value, N // K)
@@ -237,9 +250,11 @@ class MultiHeadAttention(Module):
         Raises:
             ValueError: If a shape does not fit.
         """
+        value = key if value is None else value
+        check_projected(key.shape, value.shape, self.config.key_width)
         S = key.shape[-2]
         at = call_positions(key, S, offset=0, position_ids=position_ids, cache=None)
-        return self._project(key, key if value is None else value, at.keys, S)
+        return self._project(key, value, at.keys, S)
 
     def new_cache(self, batch_size: int, capacity: int) -> Cache | RollingCache:
         """Return a cache without positions, in the dtype of the parameters.
@@ -265,8 +280,6 @@ class MultiHeadAttention(Module):
 
     def _project(self, key: Array, value: Array, positions: Array, length: int) -> KeyValue:
         K = self.config.sizes[1]
-        for x in (key, value):
-            check_sequence(x.shape, self.config.key_width)
         heads = self._heads(self.k_proj, self.k_norm, key, K, positions, length)
         return KeyValue(heads, split_heads(self.v_proj(value), K))
 

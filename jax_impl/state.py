@@ -167,4 +167,5 @@ def _to_array(name: str, value: Array | np.ndarray) -> Array:
         raise TypeError(
             f"{name} is {value.dtype}, which JAX would narrow to {narrowed}: set jax_enable_x64"
         )
-    return jnp.array(value)
+    # jnp.array(value) may read the caller's memory after it has returned.
+    return jnp.asarray(np.array(value))

@@ -70,8 +70,7 @@ class VisionEncoder(Module):
         D = config.d_model
         self.embedding = PatchEmbedding.from_config(embedding, rngs=rngs)
         self.layers = nnx.List([Block.from_config(block, rngs=rngs) for block in config.layers])
-        if final_norm is not None:
-            self.final_norm = norm(final_norm, D, rngs=rngs)
+        self.final_norm = None if final_norm is None else norm(final_norm, D, rngs=rngs)
         if pooling == "tanh":
             self.pooler_proj = linear(D, D, rngs=rngs)
         if attention_pooling is not None:
@@ -109,12 +108,12 @@ class VisionEncoder(Module):
         result = run_layers(
             self.layers,
             x,
+            final_norm=self.final_norm,
             need_weights=need_weights,
             need_hidden_states=need_hidden_states,
             rng_key=layer_key,
         )
-        x = result.output if self.config.final_norm is None else self.final_norm(result.output)
-        return result._replace(output=x, pooled=self._pool(x, pooling_key))
+        return result._replace(pooled=self._pool(result.output, pooling_key))
 
     def _pool(self, output: Array, rng_key: Array | None) -> Array | None:
         match self.config.pooling:

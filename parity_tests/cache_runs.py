@@ -7,7 +7,7 @@ import numpy as np
 from diptych.parity.compare import compare_exact
 from diptych.spec import Config
 from parity_tests.cache_cases import B, D, T
-from parity_tests.component_cases import random_tensors
+from parity_tests.component_case import random_tensors
 from parity_tests.component_runs import jax_module, torch_module
 from parity_tests.harness import random_arrays
 from parity_tests.panels import TORCH, Panel, to_numpy

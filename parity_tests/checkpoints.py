@@ -7,6 +7,7 @@ import numpy as np
 
 from diptych.convert.dtypes import code_of
 from diptych.convert.formats import WRITERS, Planned
+from diptych.convert.plan import FILE_NAMES
 
 LAYERS, WIDTH, HIDDEN, WORDS, POSITIONS, TYPES, HEADS = 2, 6, 7, 11, 5, 3, 2
 
@@ -27,6 +28,7 @@ BERT_CONFIG = {
     "type_vocab_size": TYPES,
     "vocab_size": WORDS,
 }
+POSITION_IDS = {"embeddings.position_ids": np.arange(POSITIONS)[None]}
 
 
 def write_checkpoint(folder, tensors, config=None, *, kind="safetensors", name=None):
@@ -34,11 +36,22 @@ def write_checkpoint(folder, tensors, config=None, *, kind="safetensors", name=N
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     plan = [Planned(key, code_of(value.dtype), value.shape) for key, value in tensors.items()]
-    name = name or {"safetensors": "model.safetensors", "pt": "pytorch_model.bin"}[kind]
+    name = name or FILE_NAMES[kind, "hf"]
     metadata = {"format": "pt"}
     WRITERS[kind](folder, plan, iter(tensors.items()), file_name=name, metadata=metadata)
     if config is not None:
         (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    return folder
+
+
+def write_bert(folder):
+    """Write a tiny BERT as it is published, with companions and files that are none; return it."""
+    write_checkpoint(folder, bert_tensors() | POSITION_IDS, BERT_CONFIG)
+    (folder / "tokenizer.json").write_text("{}")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling/config.json").write_text("{}")
+    (folder / ".hidden.json").write_text("{}")
+    (folder / "training_args.bin").write_bytes(b"no weights")
     return folder
 
 

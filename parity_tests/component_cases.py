@@ -3,8 +3,7 @@
 The data is floating where it is differentiated; ids, masks and switches are options or integers.
 """
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from diptych.spec import (
     AttentionConfig,
     AttentionPoolingConfig,
     AudioEncoderConfig,
-    Config,
     EmbeddingConfig,
     EncoderConfig,
     EncoderWithHeadsConfig,
@@ -30,7 +28,6 @@ from diptych.spec import (
     QuestionAnsweringHeadConfig,
     RelativePositionBiasConfig,
     RMSNormConfig,
-    RouterConfig,
     ScaledDotProductAttentionConfig,
     ScoreConfig,
     SequenceClassificationHeadConfig,
@@ -41,38 +38,10 @@ from diptych.spec import (
     VisionEncoderConfig,
 )
 from diptych.spec.feed_forward import ACTIVATIONS
-from parity_tests.harness import Arrays, random_arrays
+from parity_tests.component_case import ComponentCase
+from parity_tests.mixture_cases import MIXTURES
 from parity_tests.sizes import GROUPED_K, GROUPED_N, MAX_LEN, NUM_LABELS, VOCAB, B, D, F, H, N, V
 from parity_tests.stack_cases import BLOCKS, DECODERS, ENCODER_DECODER
-
-
-@dataclass(frozen=True)
-class ComponentCase:
-    """One call of a component.
-
-    Attributes:
-        config: Of the component.
-        arguments: Positional arguments by a name of our own.
-        options: Keyword arguments.
-        keywords: Names of the arguments that are given by keyword.
-    """
-
-    config: Config
-    arguments: dict[str, np.ndarray]
-    options: dict[str, Any] = field(default_factory=dict)
-    keywords: tuple[str, ...] = ()
-
-    @property
-    def positional(self) -> list[np.ndarray]:
-        """Return the arguments that are given by position."""
-        return [array for name, array in self.arguments.items() if name not in self.keywords]
-
-    @property
-    def named(self) -> dict[str, Any]:
-        """Return the options and the arguments that are given by keyword."""
-        given = {name: self.arguments[name] for name in self.keywords if name in self.arguments}
-        return self.options | given
-
 
 _random = np.random.default_rng(11)
 _T, _S = 11, 13
@@ -99,36 +68,6 @@ _pooling = AttentionPoolingConfig(
     feed_forward=FeedForwardConfig(d_model=D, d_ff=F, activation="gelu_tanh"),
 )
 _x = {"x": _normal(B, _T, D)}
-
-MIXTURES: dict[str, tuple[int, dict[str, Any]]] = {
-    "softmax, then top 2": (2, {}),
-    "normalized (Mixtral)": (2, {"router": RouterConfig(normalize=True)}),
-    "one expert": (1, {"activation": "gelu"}),
-    "all experts": (6, {"router": RouterConfig(normalize=True)}),
-    "softmax of the top (gpt-oss)": (
-        3,
-        {
-            "activation": "clamped_swiglu",
-            "bias": True,
-            "router": RouterConfig(scoring="softmax_of_top", bias=True),
-        },
-    ),
-    "gated shared expert (Qwen2-MoE)": (2, {"shared_d_ff": 7, "shared_gate": True}),
-    "sigmoid, groups, shared expert (DeepSeek-V3)": (
-        3,
-        {
-            "router": RouterConfig(
-                scoring="sigmoid",
-                normalize=True,
-                scale=2.5,
-                choice_bias=True,
-                num_groups=3,
-                top_groups=2,
-            ),
-            "shared_d_ff": 7,
-        },
-    ),
-}
 
 CASES: dict[str, ComponentCase] = (
     {
@@ -196,6 +135,11 @@ CASES: dict[str, ComponentCase] = (
         "TextEmbedding, padding, projected": ComponentCase(
             replace(_text, padding_id=1, embed_dim=3, num_token_types=0), {"ids": _ids % 3}
         ),
+        "TextEmbedding, tokens projected": ComponentCase(
+            replace(_text, embed_dim=3, embed_bias=False, embed_proj_of="tokens", scale=2.5),
+            {"ids": _ids},
+            {"position_ids": _random.integers(0, MAX_LEN, (B, _T))},
+        ),
         "TextEmbedding of tokens alone": ComponentCase(
             replace(
                 _text,
@@ -253,6 +197,22 @@ CASES: dict[str, ComponentCase] = (
             {"ids": _ids},
             {"key_mask": _key_mask},
         ),
+        "EncoderWithHeads, narrow tables, few biases": ComponentCase(
+            EncoderWithHeadsConfig(
+                encoder=EncoderConfig(
+                    layer=_layer, num_layers=1, embedding=replace(_text, embed_dim=4)
+                ),
+                masked_lm=MaskedLMHeadConfig(
+                    d_model=D,
+                    vocab_size=VOCAB,
+                    embed_dim=4,
+                    transform_bias=False,
+                    norm_bias=False,
+                ),
+            ),
+            {"ids": _ids},
+            {"key_mask": _key_mask},
+        ),
         "PatchEmbedding": ComponentCase(_patches, _images, _patch_mask),
         "PatchEmbedding, no class, no bias, a norm": ComponentCase(
             PatchEmbeddingConfig(
@@ -291,7 +251,7 @@ CASES: dict[str, ComponentCase] = (
         "AudioEncoder": ComponentCase(
             AudioEncoderConfig(num_mel_bins=4, layer=_layer, num_layers=2, max_seq_len=9),
             {"features": _normal(B, 4, 14)},
-            _everything,
+            {"key_mask": np.arange(7) < np.array([[7], [4]]), **_everything},
         ),
     }
     | {
@@ -345,13 +305,3 @@ CASES |= {
         {"key_mask": _stacked["key_mask"], "need_weights": True},
     ),
 }
-
-
-def random_tensors(config: Config, seed: int = 5) -> Arrays:
-    """Return float64 parameters by canonical name: no bias is 0, no norm scale is 1."""
-    leaves = config.leaves()
-    tensors = random_arrays(seed, {name: leaf.shape for name, leaf in leaves.items()}, size=0.3)
-    for name, leaf in leaves.items():
-        if leaf.kind == "norm" and name.endswith("weight"):
-            tensors[name] += 1.0
-    return tensors

@@ -1,5 +1,6 @@
 """Running one call of a component in either panel, from canonical parameters."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -13,8 +14,8 @@ from diptych.convert.layouts import layout_rules
 from diptych.convert.rules import convert_tensors, inverse
 from diptych.parity.trace import named_arrays
 from diptych.spec import Config
-from parity_tests.component_cases import ComponentCase
-from parity_tests.harness import Arrays, Run, run_jax, run_torch, to_jax, to_torch
+from parity_tests.component_case import ComponentCase
+from parity_tests.harness import Arrays, Call, Run, run_jax, run_torch, to_jax, to_torch
 
 
 def torch_module(config: Config, tensors: Arrays) -> Any:
@@ -34,7 +35,12 @@ def jax_module(config: Config, tensors: Arrays) -> Any:
 
 
 def run_component_torch(
-    case: ComponentCase, tensors: Arrays, cotangents: Arrays, *, compiled: bool = False
+    case: ComponentCase,
+    tensors: Arrays,
+    cotangents: Arrays,
+    *,
+    compiled: bool = False,
+    wrap: Callable[[Call], Call] = lambda call: call,
 ) -> Run:
     """Run a component of torch_impl; gradients are those of floating arguments and parameters."""
     module = torch_module(case.config, tensors)
@@ -49,7 +55,7 @@ def run_component_torch(
     def call(inputs: dict[str, Any]) -> dict[str, Any]:
         return outputs_of(apply(*_split(case, inputs, to_torch)))
 
-    return run_torch(call, floating(case.arguments) | tensors, cotangents)
+    return run_torch(wrap(call), floating(case.arguments) | tensors, cotangents)
 
 
 def run_component_jax(
@@ -59,6 +65,7 @@ def run_component_jax(
     *,
     jit: bool = True,
     x64: bool = True,
+    wrap: Callable[[Call], Call] = lambda call: call,
 ) -> Run:
     """Run a component of jax_impl; parameters and their gradients have canonical names here."""
     module = jax_module(case.config, tensors)
@@ -68,7 +75,7 @@ def run_component_jax(
         return outputs_of(jax_impl.functional_call(module, params, *arguments, **options))
 
     own = to_flax(case.config, tensors)
-    run = run_jax(call, floating(case.arguments) | own, cotangents, jit=jit, x64=x64)
+    run = run_jax(wrap(call), floating(case.arguments) | own, cotangents, jit=jit, x64=x64)
     if not cotangents:
         return run
     gradients = to_canonical(case.config, {name: run.gradients.pop(name) for name in own})

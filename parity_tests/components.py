@@ -42,7 +42,7 @@ from diptych.spec import (
     TransformerEncoderLayerConfig,
     VisionEncoderConfig,
 )
-from parity_tests.component_cases import random_tensors
+from parity_tests.component_case import random_tensors
 from parity_tests.component_runs import to_flax
 from parity_tests.harness import from_torch, to_jax, to_torch
 from parity_tests.sizes import MAX_LEN, NUM_LABELS, VOCAB, B, D, F, H, N

@@ -20,7 +20,7 @@ LONG_TAIL = {
     "test_every_field_changes_something": STACKS,
     "test_later_tokens_do_not_matter": ("jax_impl",),
     "test_other_samples_do_not_matter": ("jax_impl",),
-    "test_under_jit": ("Decoder",),
+    "test_row_of_a_variant_uncompiled": ("block:", "scaling", "offset"),
 }
 """By the name of a test: its cases whose ids hold one of the words are slow."""
 

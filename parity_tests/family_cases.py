@@ -8,7 +8,8 @@ import numpy as np
 import torch
 import transformers
 
-from parity_tests import family_cases_encoder_decoder
+from parity_tests.family_cases_encoder import ENCODERS
+from parity_tests.family_cases_encoder_decoder import ENCODER_DECODERS
 from parity_tests.tiny_transformers import (
     PADDING,
     VOCAB,
@@ -117,7 +118,7 @@ MLA = {
     "routed_scaling_factor": 2.5,
 }
 
-CASES = {
+DECODERS = {
     "gpt2": language_model("gpt2", "GPT2LMHeadModel", "GPT2Config", **GPT2, n_inner=44),
     "gpt2 base, scaled by layer": language_model(
         "gpt2", "GPT2Model", "GPT2Config", **GPT2, scale_attn_by_inverse_layer_idx=True
@@ -202,6 +203,16 @@ CASES = {
         word_embed_proj_dim=32,
         options={"inputs": unpadded},
     ),
+    "opt 350m": causal(
+        "opt",
+        "OPT",
+        **{name: size for name, size in SIZES.items() if name != "intermediate_size"},
+        ffn_dim=44,
+        word_embed_proj_dim=20,
+        do_layer_norm_before=False,
+        # Their last hidden state is projected to the tables' width.
+        options={"inputs": unpadded, "lists": {"attentions": "[attention_weights]"}},
+    ),
     "bloom": causal(
         "bloom",
         "Bloom",
@@ -284,5 +295,5 @@ CASES = {
         rope_parameters=YARN | {"mscale": 1.0, "mscale_all_dim": 0.7, "truncate": True},
         **EAGER_EXPERTS,
     ),
-    **family_cases_encoder_decoder.CASES,
 }
+CASES = DECODERS | ENCODERS | ENCODER_DECODERS

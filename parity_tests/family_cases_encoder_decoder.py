@@ -134,7 +134,7 @@ WHISPER = BART | {
     "max_target_positions": 20,
 }
 
-CASES = {
+ENCODER_DECODERS = {
     "t5": translation("t5", "T5ForConditionalGeneration", "T5Config", **T5),
     "t5 1.1": replace(
         translation("t5", "T5ForConditionalGeneration", "T5Config", **T5_V11), prepare=untie

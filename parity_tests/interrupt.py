@@ -1,9 +1,9 @@
 """Run as a script: convert once per file-changing call and die, or fail, at that call.
 
-Usage: ``interrupt.py HOW RENAME SRC DST`` with HOW one of kill, term, full, and RENAME one of
-exchange, fallback. Prints one JSON line per point: the exit status, the destination's digest (None
-when absent), and what else lies beside it. Each point runs in a fork, which is cheap here because
-neither framework is loaded.
+Usage: ``interrupt.py HOW RENAME TO FORMAT SRC DST`` with HOW one of kill, term, full, RENAME one
+of exchange, fallback, TO a layout, and FORMAT a container. Prints one JSON line per point: the exit
+status, the destination's digest (None when absent), and what else lies beside it. Each point runs
+in a fork, which is cheap here because neither framework is loaded.
 """
 
 import errno
@@ -60,7 +60,7 @@ STRIKES = {
 }
 
 
-def child(how, number, src, dst):
+def child(how, number, to, format, src, dst):
     """Convert in this process and strike at one call; return the exit status."""
     point = Point(number, STRIKES[how], dst.parent)
     # A killed process loses nothing that it has written, so the real sync would only cost time.
@@ -68,7 +68,7 @@ def child(how, number, src, dst):
     if how != "full":
         sys.addaudithook(point.reached)
     try:
-        convert_checkpoint(src, dst, to="flax", overwrite=True)
+        convert_checkpoint(src, dst, to=to, format=format, overwrite=True)
     except OutputError as error:
         return 3 if str(dst) in str(error) and os.strerror(errno.ENOSPC) in str(error) else 70
     except SystemExit as stop:
@@ -85,7 +85,7 @@ def recover(dst):
         pass
 
 
-def main(how, rename, src, dst):
+def main(how, rename, to, format, src, dst):
     src, dst = Path(src), Path(dst)
     if rename == "fallback":
         commit._rename_in_one_step = lambda new, dst, flag: False
@@ -94,7 +94,7 @@ def main(how, rename, src, dst):
         number += 1
         process = os.fork()
         if not process:
-            os._exit(child(how, number, src, dst))
+            os._exit(child(how, number, to, format, src, dst))
         status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         if rename == "fallback":
             recover(dst)

@@ -10,12 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
-from transformers.models.llama.modeling_llama import LlamaRMSNorm
-from transformers.models.t5.modeling_t5 import T5Attention
 
 import jax_impl
 import torch_impl
-from diptych.spec import BucketTable, RelativeBiasConfig
+from parity_tests import differences_of_peers as peers
 from parity_tests import seed_code
 from parity_tests.harness import run_jax, run_torch
 
@@ -119,41 +117,6 @@ def position_table_of_the_seed() -> float:
     return float((ours - theirs).abs().max())
 
 
-def gradient_of_the_padding_row() -> float:
-    """Return the largest gradient of an embedding row that ``padding_idx`` sets to 0."""
-    ids = torch.tensor([0, 1, 0])
-    ours, theirs = torch_impl.Embedding(2, 3), torch.nn.Embedding(2, 3, padding_idx=0)
-    for module in (ours, theirs):
-        module(ids).sum().backward()
-    return float((ours.weight.grad - theirs.weight.grad).abs().max())
-
-
-def bucket_at_an_exact_edge() -> float:
-    """Return how many buckets of ``transformers``' T5 lie one too low, of 2000 distances."""
-    distances = torch.arange(2000)
-    theirs = T5Attention._relative_position_bucket(-distances, False, 48, 81)
-    config = RelativeBiasConfig(num_buckets=48, max_distance=81, is_bidirectional=False)
-    numbers = torch.arange(48, dtype=torch.float64)[:, None]
-    ours = torch_impl.functional.relative_bias(
-        distances, torch.zeros(1, dtype=torch.int64), numbers, BucketTable(config)
-    )[0, :, 0]
-    assert ((ours - theirs).abs() <= 1).all()
-    return float((ours - theirs).sum())
-
-
-def rms_norm_of_llama_in_16_bits() -> float:
-    """Return the largest relative difference in bfloat16, ours being the correctly rounded one."""
-    random = np.random.default_rng(0)
-    x = torch.from_numpy(random.normal(size=(50, 64))).bfloat16()
-    weight = torch.from_numpy(random.normal(size=64)).bfloat16()
-    theirs = LlamaRMSNorm(64)
-    theirs.weight.data = weight
-    ours = torch_impl.functional.rms_norm(x, weight, eps=1e-6).double()
-    wide = torch_impl.functional.rms_norm(x.double(), weight.double(), eps=1e-6)
-    assert ((ours - wide).abs() <= 1.001 * 2.0**-8 * wide.abs()).all()
-    return float(((theirs(x).detach().double() - ours) / wide).abs().max())
-
-
 KNOWN_DIFFERENCES = (
     KnownDifference(
         "GELU far in the negative tail, torch_impl and jax_impl, relative to the largest value",
@@ -201,18 +164,78 @@ KNOWN_DIFFERENCES = (
         "gradient of the padding token's row, ours as any other, transformers' 0",
         "`padding_idx` only changes training; the forward pass is the same",
         2.0,
-        gradient_of_the_padding_row,
+        peers.gradient_of_the_padding_row,
     ),
     KnownDifference(
         "bucket of distances 36 and 54 of 48 buckets up to 81, ours one above transformers' T5's",
         "they begin a bucket exactly, which float32 logarithms miss; T5's own sizes have no such",
         2.0,
-        bucket_at_an_exact_edge,
+        peers.bucket_at_an_exact_edge,
     ),
     KnownDifference(
         "RMS norm in bfloat16, ours rounded once, transformers' of Llama twice, relative",
         "it rounds before the weight is applied; three roundings part the two at most",
         3.02 * 2.0**-8,
-        rms_norm_of_llama_in_16_bits,
+        peers.rms_norm_of_llama_in_16_bits,
+    ),
+    KnownDifference(
+        "causal steps of flax.nnx's attention over its cache, ours as the full pass",
+        "it hides later keys by position, from the top: every step sees the first key alone",
+        3.0,
+        peers.flax_causal_decoding,
+    ),
+    KnownDifference(
+        "step past the capacity of flax.nnx's cache, ours refused by name",
+        "its update slides back and overwrites the last position",
+        0.5,
+        peers.flax_step_past_the_cache,
+    ),
+    KnownDifference(
+        "layer norm of values 100 +- 0.01 in float32, ours two-pass, flax.nnx's E[x^2] - E[x]^2",
+        "the difference of two large numbers has few right digits",
+        6.0,
+        peers.flax_norm_of_a_large_mean,
+    ),
+    KnownDifference(
+        "torch.nn.MultiheadAttention, T != S, is_causal with a mask that ends right, no weights",
+        "the hint makes it causal from the top, whatever the mask; with weights it is as ours",
+        2.0,
+        peers.torch_causal_corner,
+    ),
+    KnownDifference(
+        "query without a visible key, ours 0, torch.nn.MultiheadAttention's NaN, share of values",
+        "its softmax divides 0 by 0",
+        1.0,
+        peers.torch_hidden_rows,
+    ),
+    KnownDifference(
+        "query without a visible key, ours 0, jax.nn.dot_product_attention's mean of the values",
+        "a large negative score everywhere is a uniform softmax",
+        1.0,
+        peers.jax_hidden_rows,
+    ),
+    KnownDifference(
+        "attention of float64, ours in float64, jax.nn's softmax in float32, relative",
+        "the working tier judges it in float32, where it is right",
+        2.0**-22,
+        peers.jax_softmax_in_float32,
+    ),
+    KnownDifference(
+        "query without a visible key, our weights 0, those of transformers' eager code uniform",
+        "it adds the least finite number, which is a number like any other",
+        0.25,
+        peers.hidden_rows_of_transformers,
+    ),
+    KnownDifference(
+        "weight of later keys in transformers' Falcon with SDPA and output_attentions, ours 0",
+        "it adds a boolean mask to the scores; eager code is as ours",
+        0.25,
+        peers.falcon_later_keys,
+    ),
+    KnownDifference(
+        "weights of transformers' Falcon with ALiBi in eager code, ours those of its SDPA",
+        "it adds the bias to the mask and to the scores",
+        0.1,
+        peers.falcon_alibi_twice,
     ),
 )

@@ -23,6 +23,8 @@ def text_embedding(
     """Sum the rows of every table, norm, project (Devlin et al. 2019, section 3)."""
     table = tensors["token_embed.weight"] if table is None else table
     x = table[ids] * (config.scale or 1.0)
+    if config.embed_proj_of == "tokens":
+        x = linear(tensors, "embed_proj", x)
     if config.max_seq_len is not None:
         if position_ids is not None:
             rows = position_ids + config.position_offset
@@ -40,7 +42,9 @@ def text_embedding(
         x = x + tensors["token_type_embed.weight"][types]
     if config.norm is not None:
         x = norm(config.norm, under("embed_norm", tensors), x)
-    return x if config.embed_dim is None else linear(tensors, "embed_proj", x)
+    if config.embed_dim is None or config.embed_proj_of == "tokens":
+        return x
+    return linear(tensors, "embed_proj", x)
 
 
 def run_layers(

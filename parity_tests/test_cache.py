@@ -12,7 +12,7 @@ import torch_impl
 from diptych.spec import ScoreConfig
 from parity_tests.cache_cases import CACHED, B, D, T
 from parity_tests.cache_runs import X, assert_exact, decode, module_of
-from parity_tests.component_cases import random_tensors
+from parity_tests.component_case import random_tensors
 from parity_tests.component_runs import jax_module, to_canonical, to_flax, torch_module
 from parity_tests.harness import (
     Run,

@@ -11,7 +11,7 @@ import torch
 from diptych.spec import AttentionConfig, ScoreConfig
 from parity_tests.cache_cases import CACHED, B, D, T
 from parity_tests.cache_runs import X, assert_exact, module_of
-from parity_tests.component_cases import random_tensors
+from parity_tests.component_case import random_tensors
 from parity_tests.component_runs import jax_module, torch_module
 from parity_tests.harness import DTYPES, to_jax, to_torch
 from parity_tests.panels import JAX, TORCH, both_panels, to_numpy

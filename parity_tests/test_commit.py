@@ -8,12 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from diptych.convert import commit as commit_module
-from diptych.convert import convert_checkpoint
+from diptych.convert import convert_checkpoint, write_model
 from diptych.convert.commit import copy_file, staged_folder, write_file
-from diptych.spec import CheckpointError, OutputError
+from diptych.spec import CheckpointError, FeedForwardConfig, OutputError
 
 from .checkpoints import BERT_CONFIG, bert_tensors, write_checkpoint
 from .interrupt import tree_digest
@@ -40,9 +41,11 @@ def there(tmp_path):
     return folder
 
 
-def run_points(how, rename, source, dst):
+def run_points(how, rename, source, dst, to="flax", *, format=None):
+    format = format or ("msgpack" if to == "hf-flax" else "safetensors")
+    arguments = (how, rename, to, format, str(source), str(dst))
     run = subprocess.run(
-        [sys.executable, "-W", "error", str(SCRIPT), how, rename, str(source), str(dst)],
+        [sys.executable, "-W", "error", str(SCRIPT), *arguments],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -51,17 +54,25 @@ def run_points(how, rename, source, dst):
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("rename", ["exchange", "fallback"])
-@pytest.mark.parametrize("start", ["fresh", "overwrite"])
-def test_killed_at_every_change_the_destination_is_old_or_new(source, there, rename, start):
+@pytest.mark.parametrize(
+    ("to", "rename", "start"),
+    [
+        ("flax", "exchange", "fresh"),
+        ("flax", "exchange", "overwrite"),
+        ("flax", "fallback", "fresh"),
+        ("flax", "fallback", "overwrite"),
+        ("hf-flax", "exchange", "overwrite"),
+    ],
+)
+def test_killed_at_every_change_the_destination_is_old_or_new(source, there, to, rename, start):
     dst, before = there / "out", tree_digest(source)
-    convert_checkpoint(source, dst, to="flax")
+    convert_checkpoint(source, dst, to=to)
     new = tree_digest(dst)
     shutil.rmtree(dst)
     if start == "overwrite":
         convert_checkpoint(source, dst, to="torch")
     old = tree_digest(dst)
-    points = run_points("kill", rename, source, dst)
+    points = run_points("kill", rename, source, dst, to)
     assert len(points) >= 30
     assert {status for status, _, _ in points} == {-signal.SIGKILL, 0}
     digests = [digest for _, digest, _ in points]
@@ -69,6 +80,22 @@ def test_killed_at_every_change_the_destination_is_old_or_new(source, there, ren
     assert digests == sorted(digests, key=lambda digest: digest == new)
     assert points[-1] == [0, new, [".diptych-decoy"]]
     assert tree_digest(source) == before
+
+
+def test_killed_at_every_change_of_an_orbax_directory(tmp_path, there):
+    config = FeedForwardConfig(d_model=2, d_ff=3)
+    tensors = {name: np.ones(leaf.shape, "f4") for name, leaf in config.leaves().items()}
+    source, dst = tmp_path / "source", there / "out"
+    write_model(source, component="FeedForward", config=config, tensors=tensors, layout="torch")
+    convert_checkpoint(source, dst, to="flax", format="orbax")
+    new = tree_digest(dst)
+    convert_checkpoint(source, dst, to="torch", overwrite=True)
+    old = tree_digest(dst)
+    points = run_points("kill", "exchange", source, dst, format="orbax")
+    assert len(points) >= 50
+    digests = [digest for _, digest, _ in points]
+    assert set(digests) == {old, new}
+    assert digests == sorted(digests, key=lambda digest: digest == new)
 
 
 def test_terminated_at_every_change_nothing_is_left_beside(source, there):
@@ -85,11 +112,12 @@ def test_terminated_at_every_change_nothing_is_left_beside(source, there):
         assert status == -signal.SIGTERM or beside == [".diptych-decoy"]
 
 
-def test_a_disk_that_fails_at_every_sync_leaves_the_old_and_nothing_beside(source, there):
+@pytest.mark.parametrize("to", ["flax", "hf-flax"])
+def test_a_disk_that_fails_at_every_sync_leaves_the_old_and_nothing_beside(source, there, to):
     dst = there / "out"
     convert_checkpoint(source, dst, to="torch")
     old = tree_digest(dst)
-    points = run_points("full", "exchange", source, dst)
+    points = run_points("full", "exchange", source, dst, to)
     assert len(points) >= 8
     assert {status for status, _, _ in points} == {3, 0}
     assert all(beside == [".diptych-decoy"] for _, _, beside in points)

@@ -9,7 +9,7 @@ import torch
 
 from diptych.parity.compare import compare_exact
 from diptych.spec import AlibiConfig, DecoderConfig, ScoreConfig
-from parity_tests.component_cases import ComponentCase, random_tensors
+from parity_tests.component_case import ComponentCase, random_tensors
 from parity_tests.component_runs import (
     jax_module,
     run_component_jax,
@@ -210,3 +210,25 @@ def test_what_does_not_fit(panel: Panel) -> None:
 def test_bad_configs_are_refused(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         replace(decoder(block()), **fields)
+
+
+@both_panels
+def test_hidden_rows_of_a_cached_call_need_no_position(panel: Panel) -> None:
+    """Padding may pass the table of learned positions; a real row may not."""
+    model = build(panel, DECODERS["learned positions"])
+    ids = np.random.default_rng(5).integers(0, VOCAB, (B, ROWS))
+    full = panel.run(model, ids).logits
+    mask = np.arange(4) < np.array([[2], [1], [2]])
+    with panel.wide():
+        cache = model.new_cache(B, ROWS + 4)
+        cache = model(panel.array(ids[:, : ROWS - 2]), cache=cache).cache
+        chunk = panel.array(np.pad(ids[:, ROWS - 2 :], [(0, 0), (0, 2)]))
+        result = model(chunk, key_mask=panel.array(mask), cache=cache)
+        logits, lengths = to_numpy(result.logits), to_numpy(result.cache[0].length)
+        with pytest.raises(IndexError, match="id 18 is outside a table of 18 rows"):
+            model(chunk, key_mask=panel.array(np.arange(4) < 3 + 0 * mask[:, :1]), cache=cache)
+        for wrong, error in ((mask[:, :3], ValueError), (mask * 1.0, TypeError)):
+            with pytest.raises(error, match="key_mask"):
+                model(chunk, key_mask=panel.array(wrong), cache=cache)
+    close(logits[:, :2][mask[:, :2]], full[:, ROWS - 2 :][mask[:, :2]])
+    assert lengths.tolist() == [ROWS, ROWS - 1, ROWS]

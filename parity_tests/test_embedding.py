@@ -66,7 +66,7 @@ def test_ids_outside_are_nan_where_they_cannot_be_seen(rows: int) -> None:
 @pytest.mark.parametrize(("ids", "dtype"), [(1.0, "float32"), (True, "bool")])
 def test_ids_are_integers(panel: str, ids: Any, dtype: str) -> None:
     array = np.array([ids], np.dtype(dtype))
-    with pytest.raises(TypeError, match=f"ids must be integers, not {dtype}"):
+    with pytest.raises(TypeError, match=f"ids is {dtype}, but it must be integer"):
         lookup(panel, array)
 
 

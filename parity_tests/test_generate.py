@@ -148,6 +148,22 @@ def test_equal_tokens_go_by_id(panel: Panel) -> None:
 
 
 @both_panels
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize(
+    ("largest", "rest"),
+    [(0.5, 0.25), (0.0, -0.0), (-np.inf, -np.inf), (np.inf, 1.0), (np.nan, 3.0)],
+)
+def test_the_first_of_many_equal_ones_is_most_likely(
+    panel: Panel, dtype: Any, largest: float, rest: float
+) -> None:
+    logits = np.full((2, 3, 1001), rest, dtype)
+    logits[..., [130, 131, 640, 1000]] = largest
+    token = panel.run(panel.functional.choose_token, logits)
+    assert token.dtype == np.int64
+    np.testing.assert_array_equal(token, np.full((2, 3), 0 if rest == largest else 130))
+
+
+@both_panels
 def test_frequencies_are_the_probabilities(panel: Panel) -> None:
     u = (np.arange(1000) + 0.5) / 1000
     logits = np.repeat(LOGITS[None], 1000, 0)
@@ -179,8 +195,8 @@ def test_numbers_are_drawn_where_none_are_given() -> None:
     ("options", "words"),
     [
         ({"max_new_tokens": 0}, "max_new_tokens=0 must be a positive integer"),
-        ({"temperature": -1.0}, "temperature=-1.0 must be finite and at least 0"),
-        ({"temperature": float("nan")}, "temperature=nan must be finite and at least 0"),
+        ({"temperature": -1.0}, "temperature=-1.0 must be at least 0 and below"),
+        ({"temperature": float("nan")}, "temperature=nan must be at least 0 and below"),
         ({"temperature": 1.0, "top_k": 0}, "top_k=0 must be a positive integer"),
         ({"temperature": 1.0, "top_p": 0.0}, "top_p=0.0 must satisfy 0 < top_p <= 1"),
         ({"temperature": 1.0, "top_p": 1.5}, "top_p=1.5 must satisfy 0 < top_p <= 1"),

@@ -35,7 +35,7 @@ INSIDE_FUNCTIONS = {
     "diptych/cli.py": {*PANELS},
     "torch_impl/state.py": {"diptych.convert"},
     "jax_impl/state.py": {"diptych.convert"},
-    "diptych/convert/formats/orbax.py": {"jax", "orbax"},
+    "diptych/convert/formats/key_store.py": {"tensorstore"},
 }
 FILES = [
     str(path.relative_to(ROOT))

@@ -5,6 +5,7 @@ heads, so that an array per sample that is read as one per head still broadcasts
 """
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
@@ -16,60 +17,33 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from diptych.spec import (
-    COMPONENTS,
-    AlibiConfig,
-    BlockConfig,
-    Config,
-    DecoderConfig,
-    MixtureOfExpertsConfig,
-    NormConfig,
-    QKNormConfig,
-    RelativeBiasConfig,
-    RotaryConfig,
-    RouterConfig,
-    ScoreConfig,
+from diptych.spec import Config
+from parity_tests.invariance_cases import (
+    CHOICES,
+    PREFILL,
+    B,
+    D,
+    Drawn,
+    T,
+    cached,
+    config_of,
+    covering_rows,
+    draw_masks,
 )
 from parity_tests.panels import JAX, Panel, both_panels
 
-B, T, D, N, K = 2, 5, 8, 2, 1
-RATE, PREFILL = 0.3, 4
 HIDDEN_SEGMENT = 9
-RMS = NormConfig(kind="rms")
-Drawn = dict[str, Any]
-
-SCORES = {"window": st.sampled_from([None, 2]), "softcap": st.sampled_from([None, 2.0])}
-HEADS = {
-    "sinks": st.booleans(),
-    "num_kv_heads": st.sampled_from([N, K]),
-    "position_bias": st.sampled_from(
-        [
-            None,
-            AlibiConfig(),
-            RelativeBiasConfig(num_buckets=4, max_distance=4, is_bidirectional=False),
-        ]
-    ),
-    "rotary": st.sampled_from([None, RotaryConfig(), RotaryConfig(interleaved=True)]),
-    "qk_norm": st.sampled_from([None, QKNormConfig(), QKNormConfig(over="width")]),
+ROWS = {component: covering_rows(component) for component in CHOICES}
+BY_DEFAULT = {"MultiHeadAttention": 7, "LatentAttention": 3, "Decoder": 3}
+"""The number of rows that every run compiles; the rest are slow."""
+DRAWS = {
+    component: st.fixed_dictionaries(
+        {name: st.sampled_from(values) for name, values in choices.items()}
+    )
+    for component, choices in CHOICES.items()
 }
-PATH = {
-    "is_cached": st.booleans(),
-    "training": st.booleans(),
-    "need_weights": st.booleans(),
-    "masking": st.sampled_from([None, "key_mask", "segment_ids", "mask"]),
-}
-DRAWS: dict[str, dict[str, st.SearchStrategy]] = {
-    "MultiHeadAttention": SCORES | HEADS,
-    "LatentAttention": SCORES
-    | {
-        "q_rank": st.sampled_from([None, 5]),
-        "rotary": st.sampled_from([RotaryConfig(), RotaryConfig(interleaved=True)]),
-    },
-    "Decoder": HEADS
-    | {"softcap": SCORES["softcap"]}
-    | {"scoring": st.sampled_from(["softmax", "softmax_of_top", "sigmoid"])},
-}
-components = pytest.mark.parametrize("component", DRAWS)
+components = pytest.mark.parametrize("component", CHOICES)
+positions, samples = st.integers(0, T - 1), st.integers(0, B - 1)
 seeds = st.integers(0, 99)
 
 
@@ -85,38 +59,66 @@ def examples(number: int) -> settings:
 
 @both_panels
 @components
-@given(data=st.data(), t=st.integers(0, T - 1), hides=st.booleans(), seed=seeds)
+@given(data=st.data(), t=positions, hides=st.booleans(), seed=seeds)
 @examples(12)
 def test_later_tokens_do_not_matter(panel, component, data, t, hides, seed):
-    drawn = data.draw(st.fixed_dictionaries(DRAWS[component] | PATH)) | {"is_causal": True}
+    drawn = data.draw(DRAWS[component]) | {"is_causal": True}
     check_later_tokens(panel, component, drawn, t=t, hides=hides, seed=seed, jit=False)
 
 
 @both_panels
 @components
-@given(data=st.data(), sample=st.integers(0, B - 1), is_causal=st.booleans(), seed=seeds)
+@given(data=st.data(), sample=samples, is_causal=st.booleans(), seed=seeds)
 @examples(12)
 def test_other_samples_do_not_matter(panel, component, data, sample, is_causal, seed):
-    drawn = data.draw(st.fixed_dictionaries(DRAWS[component] | PATH))
+    drawn = data.draw(DRAWS[component])
     drawn["is_causal"] = is_causal or component == "Decoder"
     check_other_samples(panel, component, drawn, sample=sample, seed=seed, jit=False)
 
 
-@pytest.mark.parametrize("is_cached", [False, True])
+@pytest.mark.parametrize(
+    ("component", "row"),
+    [
+        pytest.param(component, row, marks=pytest.mark.slow if row >= BY_DEFAULT[component] else ())
+        for component in CHOICES
+        for row in range(len(ROWS[component]))
+    ],
+)
+@given(t=positions, hides=st.booleans(), sample=samples, seed=seeds)
+@examples(12)
+def test_under_jit(component, row, t, hides, sample, seed):
+    drawn = ROWS[component][row]
+    check_later_tokens(JAX, component, drawn, t=t, hides=hides, seed=seed, jit=True)
+    check_other_samples(JAX, component, drawn, sample=sample, seed=seed, jit=True)
+
+
+@pytest.mark.parametrize("row", [0, 2])
+@given(t=positions, hides=st.booleans(), sample=samples, seed=seeds)
+@examples(6)
+def test_without_jit(row, t, hides, sample, seed):
+    """The same shapes once more, so that little is compiled; more draws are in the long tail."""
+    drawn = ROWS["MultiHeadAttention"][row]
+    check_later_tokens(JAX, "MultiHeadAttention", drawn, t=t, hides=hides, seed=seed, jit=False)
+    check_other_samples(JAX, "MultiHeadAttention", drawn, sample=sample, seed=seed, jit=False)
+
+
 @components
-@given(data=st.data(), seed=seeds)
-@examples(1)
-def test_under_jit(component, is_cached, data, seed):
-    drawn = data.draw(st.fixed_dictionaries(DRAWS[component] | PATH))
-    drawn |= {"is_causal": True, "is_cached": is_cached, "need_weights": True}
-    check_later_tokens(JAX, component, drawn, t=3, hides=False, seed=seed, jit=True)
-    check_other_samples(JAX, component, drawn, sample=1, seed=seed, jit=True)
+def test_any_two_choices_are_compiled_together(component):
+    for (name, values), (other, seconds) in itertools.combinations(CHOICES[component].items(), 2):
+        found = {(row[name], row[other]) for row in ROWS[component]}
+        assert found == set(itertools.product(values, seconds))
+
+
+def test_every_run_compiles_every_choice_of_an_attention():
+    rows = ROWS["MultiHeadAttention"][: BY_DEFAULT["MultiHeadAttention"]]
+    for name, values in CHOICES["MultiHeadAttention"].items():
+        assert {row[name] for row in rows} == set(values), name
 
 
 @both_panels
 @pytest.mark.parametrize("component", ["MultiHeadAttention", "LatentAttention"])
 def test_later_tokens_matter_without_causality(panel, component):
-    drawn = {"is_causal": False, "training": False, "need_weights": True, "masking": None}
+    drawn = {"is_causal": False, "training": False, "need_weights": True, "path": ("full", None)}
     x = np.random.default_rng(0).normal(size=(B, T, D))
     changed = x.copy()
     changed[:, -1] += 1.0
@@ -163,22 +165,6 @@ def check_other_samples(panel, component, drawn, *, sample, seed, jit):
         np.testing.assert_array_equal(array[sample], other[sample])
         if array.shape[-1] == D:
             assert (array != other)[1 - sample].any()
-
-
-def draw_masks(random: np.random.Generator, drawn: Drawn) -> dict[str, np.ndarray]:
-    """Return the drawn kind of mask, by argument; a cache takes padding at the end alone."""
-    name = drawn["masking"]
-    if cached(drawn):
-        padding = np.arange(PREFILL) < random.integers(1, PREFILL + 1, size=(B, 1))
-        last = np.ones((B, T - PREFILL), bool)
-        return {name: np.concatenate([padding, last], -1)} if name == "key_mask" else {}
-    if name == "segment_ids":
-        return {name: np.sort(random.integers(0, 3, size=(B, T)), -1)}
-    if name == "key_mask":
-        return {name: (random.random((B, T)) < 0.7) | (np.arange(T) == 0)}
-    return (
-        {name: (random.random((B, T, T)) < 0.7) | np.eye(T, dtype=bool)} if name == "mask" else {}
-    )
 
 
 def run(
@@ -236,43 +222,3 @@ def build(panel: Panel, config: Config) -> Any:
     torch.manual_seed(0)
     options = {field.name: getattr(config, field.name) for field in fields(config)}
     return panel.build(config.component, **options)
-
-
-def config_of(component: str, drawn: Drawn) -> Config:
-    """Return the drawn config; a decoder's layers have a window and none in turn."""
-    if component == "Decoder":
-        experts = MixtureOfExpertsConfig(
-            d_model=D,
-            d_ff=6,
-            num_experts=4,
-            top_k=2,
-            shared_d_ff=5,
-            router=RouterConfig(scoring=drawn["scoring"]),
-        )
-        layers = tuple(
-            BlockConfig(
-                attention=config_of("MultiHeadAttention", drawn | {"window": window}),
-                feed_forward=experts,
-                norm=RMS,
-                dropout=RATE,
-            )
-            for window in (None, 2)
-        )
-        return DecoderConfig(layer=layers, num_layers=2, final_norm=RMS, dropout=RATE)
-    window = drawn.get("window")
-    score = ScoreConfig(
-        is_causal=drawn["is_causal"],
-        window=(1, 1) if window and not drawn["is_causal"] else window,
-        softcap=drawn.get("softcap"),
-        sinks=drawn.get("sinks", False),
-    )
-    options: Drawn = {"d_model": D, "num_heads": N, "attention_dropout": RATE, "score": score}
-    if component == "LatentAttention":
-        options |= {"kv_rank": 5, "nope_dim": 3, "rope_dim": 4, "v_dim": 3}
-    names = {field.name for field in fields(COMPONENTS[component])}
-    return COMPONENTS[component](**options, **{k: v for k, v in drawn.items() if k in names})
-
-
-def cached(drawn: Drawn) -> bool:
-    """Return whether the call goes through a cache, which only a causal one may."""
-    return drawn.get("is_cached", False) and drawn["is_causal"]

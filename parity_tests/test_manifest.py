@@ -41,7 +41,7 @@ def source(tmp_path):
     return folder
 
 
-@pytest.mark.parametrize("kind", ["safetensors", "pt"])
+@pytest.mark.parametrize("kind", ["safetensors", "pt", "msgpack"])
 def test_every_flipped_bit_is_caught(tmp_path, source, kind):
     out = tmp_path / "out"
     convert_checkpoint(source, out, to="torch", settings=SETTINGS, format=kind)

@@ -54,7 +54,9 @@ def run_limited(tmp_path, width, layers, options):
     [
         {"to": "flax", "source_kind": "safetensors"},
         {"to": "torch", "format": "pt", "source_kind": "pt"},
+        {"to": "hf-flax", "source_kind": "msgpack"},
         {"to": "flax", "dtype": "bfloat16", "source_kind": "safetensors"},
+        {"to": "flax", "format": "orbax", "source_kind": "safetensors"},
     ],
 )
 def test_memory_stays_within_two_tensors_and_64_mib(tmp_path, options):

@@ -19,7 +19,7 @@ from transformers.models.qwen2_moe.modeling_qwen2_moe import Qwen2MoeSparseMoeBl
 from transformers.models.qwen3_moe.modeling_qwen3_moe import Qwen3MoeSparseMoeBlock
 
 from diptych.spec import MixtureOfExpertsConfig, RouterConfig
-from parity_tests.component_cases import ComponentCase
+from parity_tests.component_case import ComponentCase
 from parity_tests.component_runs import run_component_jax, run_component_torch
 from parity_tests.harness import Arrays, Run, judge_exact, random_arrays
 from parity_tests.lift_float32 import float64_throughout

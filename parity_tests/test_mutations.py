@@ -8,7 +8,8 @@ import pytest
 
 from parity_tests import oracle, oracle_components
 from parity_tests.attention_cases import attention_call, attention_case
-from parity_tests.component_cases import CASES, random_tensors
+from parity_tests.component_case import random_tensors
+from parity_tests.component_cases import CASES
 from parity_tests.component_runs import outputs_of, run_component_torch
 from parity_tests.harness import Arrays, Run, compare_runs, cotangents_of, run_torch, to_torch
 from parity_tests.sizes import GROUPED_K, GROUPED_N, LENGTHS, D, F, H, N

@@ -9,9 +9,8 @@ FUNCTIONAL = [pair for pair in pair_diffs() if pair.name.startswith("functional"
 
 OVER_A_THIRD = {
     "functional/_concrete.py": "asks the framework whether a number can be looked at",
+    "functional/_draw.py": "draws from the framework's generator, in JAX by a key",
     "functional/_dtype.py": "asks the framework for a dtype's name",
-    "functional/dropout.py": "draws from the framework's generator, in JAX by a key",
-    "functional/embedding.py": "the frameworks look rows up, and refuse ids, differently",
 }
 
 

@@ -17,7 +17,7 @@ import torch_impl
 from diptych.convert import convert_checkpoint, convert_tensors, read_model
 from diptych.convert.families import FAMILIES
 from diptych.parity.compare import compare_working
-from parity_tests.component_cases import ComponentCase, random_tensors
+from parity_tests.component_case import ComponentCase, random_tensors
 from parity_tests.component_runs import run_component_jax, run_component_torch, torch_module
 from parity_tests.harness import Arrays, Run, cotangents_of, from_torch, judge_exact, to_torch
 from parity_tests.lift_float32 import LiftFloat32

@@ -15,7 +15,7 @@ from transformers.models.t5.modeling_t5 import T5LayerNorm
 
 from diptych.parity.compare import compare_exact
 from diptych.spec import LayerNormConfig, NormConfig, RMSNormConfig
-from parity_tests.component_cases import ComponentCase
+from parity_tests.component_case import ComponentCase
 from parity_tests.component_runs import run_component_jax, run_component_torch
 from parity_tests.harness import DTYPES, Run, judge_exact, random_arrays
 from parity_tests.lift_float32 import float64_throughout

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import flax.serialization
 import numpy as np
 import pytest
 import safetensors.numpy
@@ -15,6 +16,7 @@ from transformers.utils.hub import get_checkpoint_shard_files
 from diptych.convert.dtypes import code_of
 from diptych.convert.formats import WRITERS, Planned, find_container
 from diptych.convert.formats.shards import split_plan
+from diptych.convert.plan import FILE_NAMES
 from diptych.spec import CheckpointError
 
 INDEX = "model.safetensors.index.json"
@@ -25,8 +27,11 @@ ARRAYS = {"a": np.arange(3.0), "b": np.arange(2, dtype=np.int16), "c": np.arange
 def write(folder: Path, kind: str = "safetensors", arrays=ARRAYS, **options) -> tuple[str, ...]:
     folder.mkdir(exist_ok=True)
     plan = [Planned(name, code_of(array.dtype), array.shape) for name, array in arrays.items()]
-    names = {"safetensors": "model.safetensors", "pt": "pytorch_model.bin"}
-    defaults = {"file_name": names[kind], "max_shard_size": 30, "metadata": {"format": "pt"}}
+    defaults = {
+        "file_name": FILE_NAMES[kind, "hf"],
+        "max_shard_size": 30,
+        "metadata": {"format": "pt"},
+    }
     return WRITERS[kind](folder, plan, iter(arrays.items()), **(defaults | options))
 
 
@@ -55,7 +60,7 @@ def edit_index(folder: Path, **changes: object) -> None:
     path.write_text(json.dumps(index))
 
 
-@pytest.mark.parametrize("kind", ["safetensors", "pt"])
+@pytest.mark.parametrize("kind", ["safetensors", "pt", "msgpack"])
 def test_shards_come_back_and_their_index_says_where_each_is(tmp_path, kind):
     names = write(tmp_path, kind)
     assert len(names) == 3
@@ -70,6 +75,8 @@ def test_shards_come_back_and_their_index_says_where_each_is(tmp_path, kind):
     for shard in names[:-1]:
         if kind == "pt":
             stored = torch.load(tmp_path / shard, weights_only=True)
+        elif kind == "msgpack":
+            stored = flax.serialization.msgpack_restore((tmp_path / shard).read_bytes())
         else:
             stored = safetensors.numpy.load_file(tmp_path / shard)
         assert {name for name, file in index["weight_map"].items() if file == shard} == set(stored)

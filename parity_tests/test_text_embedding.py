@@ -11,7 +11,7 @@ import torch
 from transformers import AlbertConfig, GemmaConfig, OPTConfig, RobertaConfig
 from transformers.models.albert.modeling_albert import AlbertModel
 from transformers.models.gemma.modeling_gemma import GemmaModel
-from transformers.models.opt.modeling_opt import OPTLearnedPositionalEmbedding
+from transformers.models.opt.modeling_opt import OPTDecoder, OPTLearnedPositionalEmbedding
 from transformers.models.roberta.modeling_roberta import RobertaEmbeddings
 
 from diptych.spec import EmbeddingConfig, NormConfig, TextEmbeddingConfig
@@ -91,6 +91,32 @@ def test_as_opt(panel: str) -> None:
     expected = theirs(None, position_ids=torch.from_numpy(positions)).detach().numpy()
     ours = given(panel, OFFSET, weights, IDS[0], position_ids=positions)
     np.testing.assert_array_equal(ours, expected)
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_as_opt_with_projected_tokens(panel: str) -> None:
+    """OPT-350m: token vectors are projected before the positions are added."""
+    torch.manual_seed(0)
+    settings = OPTConfig(
+        vocab_size=11,
+        hidden_size=6,
+        word_embed_proj_dim=4,
+        max_position_embeddings=7,
+        num_hidden_layers=0,
+        num_attention_heads=2,
+        do_layer_norm_before=False,
+    )
+    theirs = OPTDecoder(settings).eval()
+    theirs.project_out = None
+    weights = {
+        "token_embed.weight": theirs.embed_tokens.weight,
+        "position_embed.weight": theirs.embed_positions.weight,
+        "embed_proj.weight": theirs.project_in.weight,
+    }
+    weights = {name: weight.detach().numpy() for name, weight in weights.items()}
+    config = replace(OFFSET, embed_dim=4, embed_bias=False, embed_proj_of="tokens")
+    expected = theirs(torch.from_numpy(IDS)).last_hidden_state.detach().numpy()
+    np.testing.assert_allclose(given(panel, config, weights, IDS), expected, atol=2e-6)
 
 
 @pytest.mark.parametrize("panel", PANELS)
@@ -238,13 +264,15 @@ def test_positions_outside_are_nan_where_they_cannot_be_seen() -> None:
     ("change", "words"),
     [
         ({"max_seq_len": 0}, "max_seq_len=0 must be a positive integer"),
-        ({"num_token_types": -1}, "num_token_types=-1 must be a positive integer"),
+        ({"num_token_types": -1}, "num_token_types=-1 must be an integer of at least 0"),
         ({"scale": 0.0}, r"scale=0\.0 must be above 0"),
         ({"max_seq_len": 4, "position_offset": -1}, "position_offset=-1 must be an integer of"),
         ({"max_seq_len": 4, "position_offset": 2, "padding_id": 1}, "position_offset=2 beside"),
         ({"position_offset": 2}, "max_seq_len=None"),
         ({"padding_id": 1}, "max_seq_len=None"),
         ({"max_seq_len": 4, "padding_id": -1}, "padding_id=-1 must be an integer of at least 0"),
+        ({"embed_proj_of": "tokens"}, "embed_proj_of='tokens', but embed_dim=None"),
+        ({"embed_dim": 3, "embed_proj_of": "all"}, "must be one of 'sum', 'tokens'"),
         ({"embed_dim": 0}, "embed_dim=0 must be a positive integer"),
         ({"dropout": 1.0}, "dropout"),
     ],

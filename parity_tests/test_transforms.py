@@ -7,9 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.convert.bits import TensorSpec, bit_view
+from diptych.convert.linen import Kernel
 from diptych.convert.tie import Copy, Tie
 from diptych.convert.transforms import (
     Chain,
+    Each,
     Join,
     Keep,
     Permute,
@@ -66,12 +68,18 @@ def cases(draw):
     """A transform with inputs that fit it."""
     rank = draw(st.integers(0, 4))
     shape = tuple(draw(st.lists(st.integers(0, 5), min_size=rank, max_size=rank)))
-    kind = draw(st.sampled_from(["keep", "transpose", "stack", "tie", "split", "permute", "chain"]))
+    kinds = ["keep", "transpose", "stack", "tie", "split", "permute", "chain", "each", "kernel"]
+    kind = draw(st.sampled_from(kinds))
     if kind == "keep" or rank == 0:
         return Keep(), [draw(arrays(shape))]
     axis = draw(st.integers(-rank, rank - 1))
     if kind == "transpose":
         return Transpose(tuple(draw(st.permutations(range(rank))))), [draw(arrays(shape))]
+    if kind == "kernel":
+        return Kernel(draw(st.booleans())), [draw(arrays(shape if rank > 1 else (2, 3)))]
+    if kind == "each":
+        parts = (Transpose(tuple(draw(st.permutations(range(rank))))), Keep())
+        return Each(parts), [draw(arrays(shape)), draw(arrays(shape[::-1]))]
     if kind == "permute":
         order = tuple(draw(st.permutations(range(shape[axis]))))
         return Permute(order, axis), [draw(arrays(shape))]
@@ -140,6 +148,7 @@ def test_transposed_view_comes_out_in_logical_order(transform):
         (Stack(2, 1), [[1, 2], [3, 4]], [[[1, 3], [2, 4]]]),
         (Unstack(2, 1), [[[1, 3], [2, 4]]], [[1, 2], [3, 4]]),
         (Copy(2), [[7]], [[7], [7]]),
+        (Each((Transpose(), Keep())), [[[1, 2]], [[1, 2]]], [[[1], [2]], [[1, 2]]]),
         (Chain((Transpose(), Split(3))), [[[1, 2, 3], [4, 5, 6]]], [[[1, 4]], [[2, 5]], [[3, 6]]]),
     ],
 )
@@ -191,6 +200,11 @@ def test_every_bit_pattern_of_small_dtypes_survives(size):
         (Stack(2), [(1,), (2,)], "cannot be stacked"),
         (Unstack(2), [(3, 1)], "needs 2 entries"),
         (Tie(2), [(1,), (2,)], "different shapes"),
+        (Each((Keep(),)), [(1,), (1,)], "1 tensors expected, got 2"),
+        (Each((Keep(), Transpose())), [(1,), (1,)], "needs rank 2"),
+        (Kernel(), [(1,)], "is that of no kernel"),
+        (Kernel(backward=True), [(1, 2, 3, 4, 5)], "is that of no kernel"),
+        (Kernel(), [(1, 2), (1, 2)], "one tensor expected, got 2"),
     ],
 )
 def test_misfits_are_refused_with_and_without_data(transform, shapes, words):

@@ -17,10 +17,11 @@ import torch
 import jax_impl
 import torch_impl
 from diptych.parity.compare import compare_gain, compare_working
-from diptych.parity.ulp import unit_roundoff
 from parity_tests import oracle, oracle_components, plain
 from parity_tests.attention_cases import AttentionCase, attention_call, attention_case
-from parity_tests.component_cases import CASES, ComponentCase, random_tensors
+from parity_tests.attention_guard import guard
+from parity_tests.component_case import ComponentCase, random_tensors
+from parity_tests.component_cases import CASES
 from parity_tests.component_runs import run_component_jax, run_component_torch
 from parity_tests.harness import (
     DTYPES,
@@ -103,7 +104,7 @@ def test_attention(panel, variant, dtype):
     yardstick = run(plain_attention(xp, case, result.visible, to_panel), inputs, cotangents)
     judge(variant, found, Run(truth, gradients), yardstick)
     error = np.abs(found.outputs["output"].astype(np.float64) - result.output).max()
-    assert error <= guard(wide, case.options, dtype)
+    assert error <= guard(wide, case.options, DTYPES[dtype])
 
 
 @pytest.mark.parametrize("dtype", WORKING)
@@ -118,22 +119,7 @@ def test_large_scores_are_kept_in_float32(panel, dtype):
     call = attention_call(impl.functional.scaled_dot_product_attention, to_panel, {})
     output = run(call, inputs, {}).outputs["output"]
     error = np.abs(output.astype(np.float64) - oracle.attention(**wide).output).max()
-    assert error <= guard(wide, {}, dtype)
-
-
-def guard(wide: Arrays, options: dict[str, Any], dtype: str) -> float:
-    """Return the error that correct attention never exceeds, whatever plain code does."""
-    query, key, value = wide["query"], wide["key"], wide["value"]
-    group = query.shape[-3] // key.shape[-3] if query.ndim >= 4 else 1
-    key = np.repeat(key, group, axis=-3) if group > 1 else key
-    width, keys, a = query.shape[-1], key.shape[-2], 2.0**-24
-    scale = options.get("scale", width**-0.5)
-    u = unit_roundoff(DTYPES[dtype])
-    M = scale * (np.abs(query) @ np.abs(key).swapaxes(-1, -2)).max()
-    L = scale * np.abs(query @ key.swapaxes(-1, -2)).max() + np.abs(wide.get("bias", 0.0)).max()
-    cast = 0.0 if dtype == "float32" else 2 * u
-    sums = 2 * (width + 2) ** 0.5 * a * M + 2 * a * L + 2 * (keys + 4) ** 0.5 * a
-    return float(np.abs(value).max() * (sums + cast + u))
+    assert error <= guard(wide, {}, DTYPES[dtype])
 
 
 def plain_component(xp: ModuleType, config: Any, case: Any, to_panel: Callable) -> Call:

@@ -6,7 +6,7 @@ import pytest
 from diptych.convert.formats import find_container
 
 from .pickle_bytes import archive, dictionary, tensor, zip_file
-from .test_torch_pickle import error_of, write
+from .pickle_files import error_of, write
 
 
 @pytest.fixture(scope="module")

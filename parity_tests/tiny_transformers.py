@@ -99,7 +99,8 @@ def _call(case: FamilyCase, model: Any, dtype: torch.dtype) -> dict[str, np.ndar
     for theirs, ours in case.lists.items():
         parts = list(found[theirs])
         if _kind(theirs) == "hidden_states" and case.last:
-            outputs[ours.replace("[hidden_states]", case.last)] = parts.pop()
+            half = ours.replace("[hidden_states]", "[output]")
+            outputs[case.last if theirs == "hidden_states" else half] = parts.pop()
         outputs |= {f"{ours}[{i}]": tensor for i, tensor in enumerate(parts)}
     return {name: from_torch(tensor) for name, tensor in outputs.items()}
 

@@ -6,6 +6,7 @@ B batch   T positions   S positions of the memory   D model width   N heads   V 
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from diptych.spec import (
@@ -19,16 +20,20 @@ from diptych.spec import (
     TransformerDecoderLayerConfig,
     TransformerEncoderLayerConfig,
 )
+from diptych.spec.attention_checks import check_mask_dtype
+from diptych.spec.cache_checks import check_row_mask
+from diptych.spec.checks import check_sequence
 
 from . import functional
 from .block import Block
 from .embedding import Embedding, TextEmbedding
+from .functional._dtype import dtype_name
 from .logits_head import LogitsHead
 from .module import Module
 from .multi_head_attention import KeyValue
 from .norm import norm
 from .position_bias import add_distances, cached_positions, call_positions, distance_bias
-from .stack import StackCache, StackOutput, run_layers
+from .stack import StackCache, StackOutput, check_cache, run_layers
 
 
 class Decoder(Module):
@@ -79,8 +84,7 @@ class Decoder(Module):
             self.embedding = TextEmbedding.from_config(embedding)
         self.position_bias = distance_bias(position_bias, config.layers[0].attention.num_heads)
         self.layers = nn.ModuleList([Block.from_config(block) for block in config.layers])
-        if final_norm is not None:
-            self.final_norm = norm(final_norm, config.d_model)
+        self.final_norm = None if final_norm is None else norm(final_norm, config.d_model)
         if head is not None:
             self.head = LogitsHead.from_config(head)
 
@@ -130,25 +134,23 @@ class Decoder(Module):
             IndexError: If an id is outside its table.
         """
         config = self.config
+        if cache is not None:
+            check_cache(cache, inputs, config.num_layers)
         x = inputs
         if config.embedding:
-            if config.embedding.max_seq_len is None:
-                embedded_at = None
-            elif position_ids is None and cache is not None:
-                embedded_at = cached_positions(cache[0], inputs.shape[-1])
-            else:
-                embedded_at = position_ids
             x = self.embedding(
                 inputs,
                 token_type_ids=token_type_ids,
-                position_ids=embedded_at,
+                position_ids=self._table_positions(inputs, position_ids, key_mask, cache),
                 token_embed=token_embed,
             )
         elif token_type_ids is not None or token_embed is not None:
             raise ValueError("token_type_ids or token_embed are given, but embedding=None")
+        check_sequence(tuple(x.shape), config.d_model)
         result = run_layers(
             self.layers,
             x,
+            final_norm=self.final_norm,
             mask=mask,
             key_mask=key_mask,
             bias=self._bias(x, position_ids, cache),
@@ -160,8 +162,7 @@ class Decoder(Module):
             need_weights=need_weights,
             need_hidden_states=need_hidden_states,
         )
-        x = result.output if config.final_norm is None else self.final_norm(result.output)
-        x = functional.apply_dropout(x, config.dropout if self.training else 0.0)
+        x = functional.apply_dropout(result.output, config.dropout if self.training else 0.0)
         if config.head is None:
             return result._replace(output=x)
         table: Any = None
@@ -199,6 +200,26 @@ class Decoder(Module):
         """
         layers: Any = self.layers
         return tuple(layer.cross_attention.project(memory) for layer in layers)
+
+    def _table_positions(
+        self,
+        inputs: Tensor,
+        position_ids: Tensor | None,
+        key_mask: Tensor | None,
+        cache: StackCache | None,
+    ) -> Tensor | None:
+        """Return positions for the learned table; past it, hidden rows have its last."""
+        if self.config.embedding.max_seq_len is None:
+            return None
+        if position_ids is not None or cache is None:
+            return position_ids
+        positions = cached_positions(cache[0], inputs.shape[-1])
+        if key_mask is None:
+            return positions
+        check_mask_dtype(key_mask=dtype_name(key_mask))
+        check_row_mask(tuple(key_mask.shape), tuple(inputs.shape))
+        last = self.config.embedding.max_seq_len - 1
+        return torch.where(key_mask != 0, positions, positions.clamp(max=last))
 
     def _bias(
         self, x: Tensor, position_ids: Tensor | None, cache: StackCache | None

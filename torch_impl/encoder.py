@@ -15,7 +15,7 @@ from diptych.spec import (
     TextEmbeddingConfig,
     TransformerEncoderLayerConfig,
 )
-from diptych.spec.checks import check_not_empty
+from diptych.spec.checks import check_not_empty, check_sequence
 
 from . import functional
 from .block import Block
@@ -69,8 +69,7 @@ class Encoder(Module):
             self.embedding = TextEmbedding.from_config(embedding)
         self.position_bias = distance_bias(position_bias, config.layers[0].attention.num_heads)
         self.layers = nn.ModuleList([Block.from_config(block) for block in config.layers])
-        if final_norm is not None:
-            self.final_norm = norm(final_norm, config.d_model)
+        self.final_norm = None if final_norm is None else norm(final_norm, config.d_model)
         if pooler:
             self.pooler_proj = linear(config.d_model, config.d_model)
 
@@ -119,10 +118,12 @@ class Encoder(Module):
             )
         elif token_type_ids is not None:
             raise ValueError("token_type_ids are given, but embedding=None")
+        check_sequence(tuple(x.shape), config.d_model)
         at = call_positions(x, x.shape[-2], position_ids=position_ids)
         result = run_layers(
             self.layers,
             x,
+            final_norm=self.final_norm,
             mask=mask,
             key_mask=key_mask,
             bias=add_distances(None, self.position_bias, at.queries, at.keys, x[..., None, :, :]),
@@ -131,8 +132,7 @@ class Encoder(Module):
             need_weights=need_weights,
             need_hidden_states=need_hidden_states,
         )
-        x = result.output if config.final_norm is None else self.final_norm(result.output)
-        x = functional.apply_dropout(x, config.dropout if self.training else 0.0)
+        x = functional.apply_dropout(result.output, config.dropout if self.training else 0.0)
         return result._replace(output=x, pooled=self._pool(x) if config.pooler else None)
 
     def _pool(self, output: Tensor) -> Tensor:

@@ -65,7 +65,8 @@ class EncoderDecoder(Module):
         Args:
             inputs: The encoder's: token ids (..., S), vectors, or a spectrogram.
             decoder_inputs: The decoder's: token ids (..., T), or vectors.
-            key_mask: True or not 0 at the encoder's real tokens: (..., S).
+            key_mask: True or not 0 at the encoder's real tokens: (..., S), S positions after the
+                convolutions of a spectrogram.
             decoder_key_mask: True or not 0 at the decoder's real tokens: (..., T).
             need_weights: Whether every layer's attention weights are returned.
             need_hidden_states: Whether every layer's output is returned.
@@ -79,8 +80,7 @@ class EncoderDecoder(Module):
             IndexError: As the encoder's and the decoder's.
         """
         needs: Any = {"need_weights": need_weights, "need_hidden_states": need_hidden_states}
-        masked = {} if key_mask is None else {"key_mask": key_mask}
-        encoded = self.encoder(inputs, **masked, **needs)
+        encoded = self.encoder(inputs, key_mask=key_mask, **needs)
         decoded = self.decode(
             decoder_inputs,
             encoded.output,

@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from diptych.spec.attention_checks import check_mask_dtype
+from diptych.spec.cache_checks import check_row_mask
+from diptych.spec.checks import check_floating, check_kind
 from diptych.spec.generation import (
     check_generating,
     check_prompt_lengths,
@@ -19,7 +22,8 @@ from diptych.spec.generation import (
 
 from .decoder import Decoder
 from .encoder_decoder import EncoderDecoder
-from .functional._concrete import is_concrete
+from .functional._concrete import extremes, is_concrete
+from .functional._dtype import dtype_name
 from .functional.sampling import choose_token
 from .multi_head_attention import KeyValue
 
@@ -78,11 +82,13 @@ def generate(
         TypeError: If ids are not integers.
         IndexError: If an id is outside the table.
     """
+    check_kind(Decoder | EncoderDecoder, model=model)
     decoder = model.decoder if isinstance(model, EncoderDecoder) else model
     call: Any = model.decode if isinstance(model, EncoderDecoder) else model
     check_generating(
         decoder.config,
         tuple(input_ids.shape),
+        dtype=dtype_name(input_ids),
         max_new_tokens=max_new_tokens,
         stop_ids=stop_ids,
         training=model.training,
@@ -92,7 +98,12 @@ def generate(
     (B, T), M = input_ids.shape, max_new_tokens
     if temperature and uniforms is None:
         uniforms = torch.rand(B, M, dtype=torch.float32, device=input_ids.device)
-    _check_arrays(uniforms, (B, M), key_mask)
+    _check_uniforms(uniforms, (B, M))
+    check_prompt_lengths(
+        _lengths(key_mask, (B, T)),
+        max_new_tokens=M,
+        max_seq_len=decoder.config.embedding.max_seq_len,
+    )
     stops = torch.tensor(stop_ids, dtype=input_ids.dtype, device=input_ids.device)
 
     def choose(logits: Tensor, i: int, done: Tensor) -> tuple[Tensor, Tensor]:
@@ -122,13 +133,21 @@ def generate(
     return Generation(torch.stack(tokens, -1), lengths)
 
 
-def _check_arrays(uniforms: Tensor | None, shape: tuple[int, int], key_mask: Tensor | None) -> None:
+def _check_uniforms(uniforms: Tensor | None, shape: tuple[int, int]) -> None:
     if uniforms is not None:
+        check_floating(uniforms=dtype_name(uniforms))
         check_uniforms(tuple(uniforms.shape), shape)
-        if is_concrete(uniforms) and uniforms.numel():
-            check_uniform_range(uniforms.min().item(), uniforms.max().item())
-    if key_mask is not None and is_concrete(key_mask):
-        check_prompt_lengths((key_mask != 0).sum(-1).tolist())
+        if is_concrete(uniforms) and 0 not in shape:
+            check_uniform_range(*extremes(uniforms))
+
+
+def _lengths(key_mask: Tensor | None, shape: tuple[int, int]) -> list[int]:
+    """Return the length of every prompt, or of the longest where numbers cannot be looked at."""
+    if key_mask is None:
+        return [shape[1]]
+    check_mask_dtype(key_mask=dtype_name(key_mask))
+    check_row_mask(tuple(key_mask.shape), shape)
+    return (key_mask != 0).sum(-1).tolist() if is_concrete(key_mask) else [shape[1]]
 
 
 def _last(logits: Tensor, key_mask: Tensor | None) -> Tensor:

@@ -165,20 +165,38 @@ class MaskedLMHead(Module):
         vocab_size: Number V of tokens.
         activation: Between the transform and its norm.
         eps: Of the norm.
+        embed_dim: Width E of the token embedding; None means D.
+        transform_bias: Whether the transform's linear map carries a bias.
+        norm_bias: Whether its norm does.
 
     Raises:
         ValueError: If a size, eps or the activation is refused.
     """
 
     def __init__(
-        self, d_model: int, vocab_size: int, *, activation: str = "gelu", eps: float = 1e-5
+        self,
+        d_model: int,
+        vocab_size: int,
+        *,
+        activation: str = "gelu",
+        eps: float = 1e-5,
+        embed_dim: int | None = None,
+        transform_bias: bool = True,
+        norm_bias: bool = True,
     ):
         super().__init__()
         self.config = MaskedLMHeadConfig(
-            d_model=d_model, vocab_size=vocab_size, activation=activation, eps=eps
+            d_model=d_model,
+            vocab_size=vocab_size,
+            activation=activation,
+            eps=eps,
+            embed_dim=embed_dim,
+            transform_bias=transform_bias,
+            norm_bias=norm_bias,
         )
-        self.transform_proj = linear(d_model, d_model)
-        self.transform_norm = LayerNorm(d_model, eps=eps)
+        width = self.config.width
+        self.transform_proj = linear(d_model, width, bias=transform_bias)
+        self.transform_norm = LayerNorm(width, eps=eps, bias=norm_bias)
         self.vocab_bias_param = nn.Parameter(torch.zeros(vocab_size))
 
     def forward(self, x: Tensor, embedding: Embedding) -> Tensor:

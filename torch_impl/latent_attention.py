@@ -11,7 +11,7 @@ from torch import Tensor
 
 from diptych.spec import LatentAttentionConfig, NormConfig, RotaryConfig, RotaryTable, ScoreConfig
 from diptych.spec.cache_checks import check_cached_call, check_can_cache
-from diptych.spec.checks import check_sequence
+from diptych.spec.checks import check_kind, check_sequence
 
 from . import functional
 from .functional.cache import Cache, RollingCache, append_rows, empty_cache, join_masks
@@ -135,6 +135,7 @@ class LatentAttention(Module):
         config, score = self.config, self.config.score
         check_sequence(tuple(x.shape), config.d_model)
         if cache is not None:
+            check_kind(Cache | RollingCache, cache=cache)
             check_cached_call(
                 is_causal=score.is_causal,
                 batch_size=cache.length.shape[0],

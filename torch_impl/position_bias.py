@@ -16,12 +16,20 @@ from diptych.spec import (
     RotaryTable,
     SlopeTable,
 )
-from diptych.spec.attention_checks import check_position_lengths
+from diptych.spec.attention_checks import (
+    check_bias_dtype,
+    check_integer_dtype,
+    check_offset_size,
+    check_pair,
+    check_position_lengths,
+    check_positions,
+)
 
 from . import functional
 from .embedding import Embedding
+from .functional._dtype import dtype_name
 from .functional.cache import Cache, RollingCache
-from .functional.mask import align
+from .functional.visibility import align
 from .module import Module
 
 
@@ -108,17 +116,23 @@ def call_positions(
         The positions.
 
     Raises:
-        ValueError: If one array is given for T != S.
+        ValueError: If one array is given for T != S, or a shape does not fit.
+        TypeError: If positions are not integer.
     """
     T, S = query.shape[-2], key_length
+    check_offset_size(offset)
     length = max(T + offset if isinstance(offset, int) else T, S)
     if cache is not None:
         length = cache.entries[0].shape[-2]
-    if isinstance(position_ids, tuple):
-        return Positions(*position_ids, length)
     if position_ids is not None:
-        check_position_lengths(T, S)
-        return Positions(position_ids, position_ids, length)
+        if not isinstance(position_ids, tuple | list):
+            check_position_lengths(T, S)
+            position_ids = position_ids, position_ids
+        check_pair("position_ids", position_ids)
+        for positions, rows in zip(position_ids, (T, S), strict=True):
+            check_integer_dtype(position_ids=dtype_name(positions))
+            check_positions("position_ids", tuple(positions.shape), (*query.shape[:-2], rows))
+        return Positions(*position_ids, length)
     if cache is not None:
         queries = cached_positions(cache, T)
         return Positions(queries, queries, length)
@@ -186,4 +200,5 @@ def add_distances(
     distances = distances.reshape(*[1] * (query.ndim - distances.ndim), *distances.shape)
     if bias is None:
         return distances
+    check_bias_dtype(dtype_name(bias))
     return align("bias", bias, query, keys.shape[-1]) + distances

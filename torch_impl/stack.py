@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from diptych.spec.checks import check_stack_length
+from diptych.spec.cache_checks import check_stack_cache
+from diptych.spec.checks import check_kind, check_stack_length
 
 from .functional.cache import Cache, RollingCache
 from .multi_head_attention import KeyValue
@@ -39,10 +40,29 @@ class StackOutput(NamedTuple):
     logits: Tensor | None = None
 
 
+def check_cache(cache: StackCache, inputs: Tensor, num_layers: int) -> None:
+    """Raise unless there is a cache for every layer, which inputs (B, T) or (B, T, D) may follow.
+
+    Args:
+        cache: Every layer's cache.
+        inputs: Ids or vectors, of which only the shape is read.
+        num_layers: Number of layers.
+
+    Raises:
+        ValueError: If the number of layers or the batch size is another.
+        TypeError: If one is no cache.
+    """
+    check_stack_length("cache", len(cache), num_layers)
+    for i, layer in enumerate(cache):
+        check_kind(Cache | RollingCache, **{f"cache[{i}]": layer})
+    check_stack_cache([layer.length.shape[0] for layer in cache], tuple(inputs.shape))
+
+
 def run_layers(
     layers: Any,
     x: Tensor,
     *,
+    final_norm: Any = None,
     memory: Tensor | Sequence[KeyValue] | None = None,
     cache: StackCache | None = None,
     need_weights: bool = False,
@@ -54,6 +74,7 @@ def run_layers(
     Args:
         layers: The layers.
         x: Input of the first (..., T, D).
+        final_norm: Norm of the last one's output, if there is one.
         memory: What the cross-attentions read, projected for each or the same for all.
         cache: Every layer's cache.
         need_weights: Whether every layer's attention weights are returned.
@@ -61,12 +82,11 @@ def run_layers(
         **options: Of every layer's call.
 
     Returns:
-        The last layer's output and what was asked for.
+        The last layer's output, normalised, and what was asked for.
 
     Raises:
-        ValueError: If there is not one cache or projected memory a layer.
+        ValueError: If there is not one projected memory a layer.
     """
-    check_stack_length("cache", len(layers) if cache is None else len(cache), len(layers))
     projected = memory if isinstance(memory, tuple | list) else [memory] * len(layers)
     check_stack_length("memory", len(projected), len(layers))
     hidden_states, weights, cross_weights, caches = [x], [], [], []
@@ -85,7 +105,7 @@ def run_layers(
         caches.append(result.cache)
     has_cross = need_weights and layers[0].config.cross_attention is not None
     return StackOutput(
-        output=x,
+        output=x if final_norm is None else final_norm(x),
         hidden_states=tuple(hidden_states) if need_hidden_states else None,
         attention_weights=tuple(weights) if need_weights else None,
         cross_attention_weights=tuple(cross_weights) if has_cross else None,

@@ -66,8 +66,7 @@ class VisionEncoder(Module):
         D = config.d_model
         self.embedding = PatchEmbedding.from_config(embedding)
         self.layers = nn.ModuleList([Block.from_config(block) for block in config.layers])
-        if final_norm is not None:
-            self.final_norm = norm(final_norm, D)
+        self.final_norm = None if final_norm is None else norm(final_norm, D)
         if pooling == "tanh":
             self.pooler_proj = linear(D, D)
         if attention_pooling is not None:
@@ -102,11 +101,11 @@ class VisionEncoder(Module):
         result = run_layers(
             self.layers,
             x,
+            final_norm=self.final_norm,
             need_weights=need_weights,
             need_hidden_states=need_hidden_states,
         )
-        x = result.output if self.config.final_norm is None else self.final_norm(result.output)
-        return result._replace(output=x, pooled=self._pool(x))
+        return result._replace(pooled=self._pool(result.output))
 
     def _pool(self, output: Tensor) -> Tensor | None:
         match self.config.pooling:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from .diff import diff_checkpoints as diff_checkpoints
     from .diff import open_pair as open_pair
     from .families import FAMILIES as FAMILIES
+    from .families import DecoderFamily as DecoderFamily
     from .families import Family as Family
+    from .families import load_family as load_family
     from .inspection import Inspection as Inspection
     from .inspection import inspect_checkpoint as inspect_checkpoint
     from .layouts import layout_rules as layout_rules
@@ -27,9 +29,23 @@ if TYPE_CHECKING:
     from .rules import convert_tensors as convert_tensors
     from .rules import inverse as inverse
     from .rules import rule as rule
+    from .settings import Setting as Setting
+    from .settings import SettingsTable as SettingsTable
+    from .transforms import Chain as Chain
+    from .transforms import Join as Join
+    from .transforms import Keep as Keep
+    from .transforms import Permute as Permute
+    from .transforms import Split as Split
+    from .transforms import Stack as Stack
+    from .transforms import Transpose as Transpose
+    from .transforms import Unstack as Unstack
 
 _MODULES = {
+    **dict.fromkeys(
+        ("Chain", "Join", "Keep", "Permute", "Split", "Stack", "Transpose", "Unstack"), "transforms"
+    ),
     "Checkpoint": "checkpoint",
+    "DecoderFamily": "families",
     "Diff": "diff",
     "FAMILIES": "families",
     "Family": "families",
@@ -37,12 +53,15 @@ _MODULES = {
     "LoadedModel": "models",
     "Report": "converter",
     "Rule": "rules",
+    "Setting": "settings",
+    "SettingsTable": "settings",
     "convert_checkpoint": "converter",
     "convert_tensors": "rules",
     "diff_checkpoints": "diff",
     "inspect_checkpoint": "inspection",
     "inverse": "rules",
     "layout_rules": "layouts",
+    "load_family": "families",
     "open_checkpoint": "checkpoint",
     "open_pair": "diff",
     "read_model": "models",

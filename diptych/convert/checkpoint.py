@@ -17,6 +17,9 @@ from .manifest import MANIFEST, read_manifest
 from .native import is_native, read_native
 from .settings import read_json
 
+CONFIGS = ("config.json", "params.json")
+"""Names of a folder's configuration, the usual first; Meta writes params.json."""
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -25,13 +28,14 @@ class Checkpoint:
     Attributes:
         path: What was opened.
         container: Its files and stored tensors.
-        layout: "hf" (a family's own names), "torch" or "flax".
+        layout: "hf" (a family's own names), "hf-flax" (the same in Linen), "torch" or "flax".
         family: The family it is of or came from; None where nothing says so.
         config: The component's config.
         leaves: Every parameter by canonical name, in the order of ``config.leaves()``.
         buffers: Stored tensors that are no parameters and that nothing recreates, by source name.
         recreated: Buffers that are left out because a recipe gives their bytes, by source name.
         variants: Spellings of the family that were found.
+        spelling: The layout that they were found in, "hf" or "hf-flax".
         ignored: Settings that were accepted unread, with their values.
         source_config: The foreign configuration, as it was read.
         companions: Files that travel along, by their path in the folder.
@@ -48,6 +52,7 @@ class Checkpoint:
     buffers: Mapping[str, LeafTensor] = field(default_factory=dict)
     recreated: Mapping[str, Recreated] = field(default_factory=dict)
     variants: Variants = ()
+    spelling: str = "hf"
     ignored: Mapping[str, Any] = field(default_factory=dict)
     source_config: Mapping[str, Any] | None = None
     companions: Mapping[str, Path] = field(default_factory=dict)
@@ -107,12 +112,25 @@ def open_checkpoint(
         if settings or ignore_settings:
             raise CheckpointError(f"{where}: holds the component's config: no setting can be given")
         parts = read_native(container, given, where, manifest, family)
-        if folder and (folder / "source_config.json").exists():
+        came_from = manifest.get("family") if manifest else None
+        if came_from and parts["family"] and parts["family"].name != came_from:
+            left_out = ", ".join(parts["buffers"]) or "nothing"
+            parts["notes"] += (
+                f"from {came_from}, taken as {parts['family'].name}: {left_out} left out",
+            )
+            parts["buffers"] = {}
+        elif folder and (folder / "source_config.json").exists():
             source = contained(folder, "source_config.json", folder)
             parts["source_config"] = read_json(source)
     else:
         parts = read_foreign(
-            container, given, where, family=family, settings=settings or {}, ignored=ignore_settings
+            container,
+            given,
+            where,
+            family=family,
+            settings=settings or {},
+            ignored=ignore_settings,
+            manifest=manifest,
         )
     parts.setdefault("container", container)
     dtype = manifest.get("dtype") if manifest else None
@@ -127,8 +145,9 @@ def _configuration(
         return dict(config), str(container.files[0])
     if config is not None:
         path = Path(config)
-    elif folder is not None and (folder / "config.json").exists():
-        path = contained(folder, "config.json", folder)
     else:
-        return {}, str(container.files[0])
+        names = [name for name in CONFIGS if folder is not None and (folder / name).exists()]
+        if not names or folder is None:
+            return {}, str(container.files[0])
+        path = contained(folder, names[0], folder)
     return read_json(path), str(path)

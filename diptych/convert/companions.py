@@ -19,13 +19,13 @@ def find_companions(folder: Path, container: Container) -> dict[str, Path]:
     Raises:
         CheckpointError: If one is no regular file, or a link that leads out of its folder.
     """
-    weights = {path.name for path in container.files}
+    weights = frozenset(container.files)
     companions: dict[str, Path] = {}
     for root, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         is_top = Path(root) == folder
         for name in sorted(files):
-            own = is_top and (name in OWN or name in weights)
+            own = Path(root, name) in weights or (is_top and name in OWN)
             wanted = name.endswith(SUFFIXES) or name in NAMES
             if own or not wanted or name.startswith(".") or name.endswith(".index.json"):
                 continue

@@ -11,7 +11,7 @@ from .checkpoint import Checkpoint, open_checkpoint
 from .families import Family
 from .formats import WRITERS
 from .layouts import LAYOUTS
-from .plan import Plan, make_plan
+from .plan import Plan, make_plan, usual_container
 from .run import Progress, write_plan
 
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -90,7 +90,7 @@ class Report:
 
     def _side(self, side: int) -> str:
         layout = self.layouts[side]
-        of_family = f" ({self.family})" if layout == "hf" else ""
+        of_family = f" ({self.family})" if layout in ("hf", "hf-flax") else ""
         return f"{layout}{of_family} {self.containers[side]}"
 
 
@@ -100,7 +100,7 @@ def convert_checkpoint(
     *,
     to: str,
     family: str | Family | None = None,
-    format: str = "safetensors",
+    format: str | None = None,
     dtype: str | None = None,
     max_shard_size: int | str | None = None,
     config: str | Path | Mapping[str, Any] | None = None,
@@ -116,9 +116,11 @@ def convert_checkpoint(
     Args:
         src: A folder or file.
         dst: The folder to write; it appears whole or not at all.
-        to: "hf" (a family's own names), "torch" (torch_impl) or "flax" (jax_impl).
+        to: "hf" (a family's own names), "hf-flax" (the same as ``transformers`` had them in
+            Flax), "torch" (torch_impl) or "flax" (jax_impl).
         family: The family, where neither config nor names tell.
-        format: "safetensors" or "pt".
+        format: "safetensors", "pt", "msgpack" or "orbax"; None is msgpack for "hf-flax", else
+            safetensors.
         dtype: "float64", "float32", "float16" or "bfloat16", for floating parameters.
         max_shard_size: The most bytes of tensors in a file, such as ``5_000_000_000`` or "5GB".
         config: A config.json, or its content, used in place of the folder's own.
@@ -137,6 +139,7 @@ def convert_checkpoint(
         ValueError: If an argument or the destination is refused.
         OutputError: If the destination cannot be written.
     """
+    format = format or usual_container(to)
     for name, value, choices in (("to", to, LAYOUTS), ("format", format, tuple(WRITERS))):
         if value not in choices:
             raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, choices))}")

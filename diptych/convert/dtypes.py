@@ -51,9 +51,18 @@ def code_of(dtype: np.dtype) -> str:
     Raises:
         ValueError: Checkpoints do not hold this dtype.
     """
-    if dtype.name not in _CODE_BY_NAME:
-        raise ValueError(f"dtype {dtype.name!r} is not one of {', '.join(_CODE_BY_NAME)}")
-    return _CODE_BY_NAME[dtype.name]
+    return code_of_name(dtype.name)
+
+
+def code_of_name(name: str) -> str:
+    """The code of a dtype by the name that numpy and ml_dtypes give it.
+
+    Raises:
+        ValueError: Checkpoints do not hold this dtype.
+    """
+    if name not in _CODE_BY_NAME:
+        raise ValueError(f"dtype {name!r} is not one of {', '.join(_CODE_BY_NAME)}")
+    return _CODE_BY_NAME[name]
 
 
 def item_size(code: str) -> int:

@@ -1,4 +1,4 @@
-"""Reading a family's own layout: which family, which settings, which variants, which buffers."""
+"""Reading a family's own layouts: which family, which settings, which variants, which buffers."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -6,13 +6,15 @@ from typing import Any
 from ..spec.checks import nearest
 from ..spec.errors import CheckpointError
 from .bits import same_bytes
+from .branches import choose_branch
 from .dtypes import numpy_dtype
 from .families import FAMILIES, Family, Recreated, named_family, recreate
 from .formats import Container, Tensor, fault
+from .layouts import BUFFER_PREFIX
 from .leaf import LeafTensor, read_leaves, stored_leaf
+from .linen import as_torch, is_linen, linen_names, respell, torch_name
+from .native import recorded_origin
 from .rules import MAX_SUGGESTIONS, name_faults, raise_faults
-
-MAX_LISTED = 20  # names in one note
 
 WRAPPERS = ("module", "_orig_mod")
 """What data-parallel training and compilation put into names, at any depth."""
@@ -26,8 +28,12 @@ def read_foreign(
     family: str | Family | None,
     settings: Mapping[str, Any],
     ignored: Collection[str],
+    manifest: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the fields of a ``Checkpoint`` in the layout "hf", all but path and companions.
+    """Return the fields of a ``Checkpoint`` in the layout "hf" or "hf-flax".
+
+    Path and companions are left out. Of a manifest only "hf-flax" needs what it says: names in
+    Linen do not tell how the same model was spelled in torch.
 
     Raises:
         CheckpointError: If the family is not clear, a setting is refused, or a tensor is missing,
@@ -35,7 +41,10 @@ def read_foreign(
     """
     raw = {**given, **settings}
     container, notes = _chosen(container, family)
-    tensors, unwrapped = unwrap_names(container)
+    stored, unwrapped = unwrap_names(container)
+    path = str(container.files[0])
+    in_linen = is_linen(stored)
+    tensors, travelling = _linen_tensors(stored, path) if in_linen else (stored, {})
     found = find_family(container, tensors, raw, where, family)
     raise_faults(_setting_faults(found, raw, ignored), where=where)
     values = found.settings.values(raw)
@@ -46,22 +55,45 @@ def read_foreign(
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{where}: {error}") from None
     parameters = {name: t for name, t in tensors.items() if not found.is_buffer(name)}
-    leaves, faults = read_leaves(parameters, found.rules(config, variants), config.leaves())
-    raise_faults(faults, where=str(container.files[0]))
+    rules = found.rules(config, variants)
+    leaves, faults = read_leaves(parameters, rules, config.leaves())
+    if in_linen and faults:
+        known = {torch_name(name): name for name in stored}
+        faults = respell(faults, linen_names(rules, config.leaves(), found.linen_norm) | known)
+    raise_faults(faults, where=path)
     buffers, recreated = _read_buffers(found, tensors)
+    origin: dict[str, Any] = {"variants": variants, "recreated": recreated}
+    if in_linen and manifest and manifest["layout"] == "hf-flax":
+        origin = recorded_origin(config, where, manifest, found)
+    elif in_linen:
+        origin |= {"recreated": found.usual_buffers(config), "spelling": "hf-flax"}
     return {
         "container": container,
-        "layout": "hf",
+        "layout": "hf-flax" if in_linen else "hf",
         "family": found,
         "config": config,
         "leaves": leaves,
-        "buffers": buffers,
-        "recreated": recreated,
-        "variants": variants,
+        "buffers": buffers | travelling,
+        **origin,
         "ignored": {key: raw[key] for key in sorted(ignored) if key in raw},
         "source_config": raw,
         "notes": (*container.notes, *notes, *unwrapped, *_default_notes(found, raw, values)),
     }
+
+
+def _linen_tensors(
+    stored: Mapping[str, Tensor], path: str
+) -> tuple[dict[str, Tensor], dict[str, LeafTensor]]:
+    """Return Linen's parameters as in torch, and the buffers that travel beside them."""
+    buffers = {
+        name.removeprefix(BUFFER_PREFIX): stored_leaf(tensor)
+        for name, tensor in stored.items()
+        if name.startswith(BUFFER_PREFIX)
+    }
+    parameters = {n: tensor for n, tensor in stored.items() if not n.startswith(BUFFER_PREFIX)}
+    tensors, faults = as_torch(parameters)
+    raise_faults(faults, where=path)
+    return tensors, buffers
 
 
 def find_family(
@@ -131,38 +163,14 @@ def _unwrapped(name: str) -> str:
 
 def _chosen(container: Container, family: str | Family | None) -> tuple[Container, list[str]]:
     """Return the container with one dictionary of a training file chosen, and what lies outside."""
-    holders = [path for path, branch in container.tree.items() if branch.tensors]
-    if not container.tensors and holders:
-        wanted = list(FAMILIES.values()) if family is None else [named_family(family)]
-        fitting = [path for path in holders if _fits(container.tree[path].tensors, wanted)]
-        if len(fitting) != 1:
-            several = ", ".join(map(repr, fitting or holders))
-            cause = "several dictionaries fit" if fitting else "no family fits any dictionary"
-            raise fault(container.files[0], f"{cause}: {several}: give --key")
-        container = container.select(fitting[0])
-    chosen = [path for path, b in container.tree.items() if b.tensors is container.tensors]
-    outside = [
-        f"{path!r} ({len(branch.tensors)} tensors)"
-        for path, branch in container.tree.items()
-        if branch.tensors and path not in chosen
-    ]
-    for path, branch in container.tree.items():
-        inner = [key.removeprefix(f"{path}.") for key in chosen if _lies_in(key, path)]
-        beside = {**branch.others, **branch.refused} if inner else {}
-        outside += [
-            f"{name!r} ({what.removeprefix('is ')})"
-            for name, what in beside.items()
-            if not any(_lies_in(key, name) for key in inner)
-        ]
-    return container, [f"not read: {_listed(outside)}"] if outside else []
-
-
-def _lies_in(path: str, folder: str) -> bool:
-    return not folder or path == folder or path.startswith(f"{folder}.")
+    wanted = list(FAMILIES.values()) if family is None else [named_family(family)]
+    return choose_branch(container, lambda names: _fits(names, wanted), "no family")
 
 
 def _fits(names: Collection[str], families: list[Family]) -> bool:
     plain = [_unwrapped(name) for name in names]
+    if is_linen(plain):
+        plain = [torch_name(name) for name in plain]
     return any(not family.uncovered(plain) for family in families)
 
 
@@ -202,8 +210,3 @@ def _default_notes(family: Family, raw: Mapping[str, Any], values: Mapping[str, 
     return (
         [f"settings of {family.name} taken at their default: {', '.join(taken)}"] if taken else []
     )
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - MAX_LISTED
-    return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")

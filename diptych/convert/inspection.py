@@ -28,12 +28,12 @@ class Inspection:
 
     Attributes:
         path: What was read.
-        container: "safetensors" or "pt".
+        container: "safetensors", "pt", "msgpack" or "orbax".
         files: The files that were opened.
         tensors: Every stored tensor, in the file's order.
         nbytes: Bytes of all tensors.
         tree: Dictionaries of a training file, by path, with the number of tensors in each.
-        layout: "hf", "torch" or "flax"; None where the checkpoint is not understood.
+        layout: "hf", "hf-flax", "torch" or "flax"; None where the checkpoint is not understood.
         family: Name of the family.
         component: Name of the component's class.
         config: The component's config.

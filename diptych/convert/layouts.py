@@ -8,8 +8,8 @@ from ..spec import Config
 from .rules import Rule, rule
 from .transforms import Transpose
 
-LAYOUTS = ("hf", "torch", "flax")
-"""Names on disk: a family's own, torch_impl's, jax_impl's."""
+LAYOUTS = ("hf", "hf-flax", "torch", "flax")
+"""Names on disk: a family's own, the same in Linen, torch_impl's, jax_impl's."""
 
 BUFFER_PREFIX = "buffers."
 """Before the source name of a buffer that travels beside the leaves."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -49,6 +50,7 @@ def read_leaves(
         tensors, rules, known=[name for names in sources.values() for name in names]
     )
     leaves: dict[str, LeafTensor] = {}
+    applied = _Applied(tensors)
     for step in steps:
         names = ", ".join(step.sources)
         try:
@@ -65,7 +67,7 @@ def read_leaves(
                 faults.append(f"{names}: shape {spec.shape}, expected {expected[target].shape}")
             elif spec.dtype not in FLOATING:
                 faults.append(f"{names}: a parameter of dtype {spec.dtype}: dequantise first")
-            leaves[target] = LeafTensor(*spec, _reader(tensors, step, place))
+            leaves[target] = LeafTensor(*spec, partial(applied.output, step, place))
     faults += [
         f"{', '.join(sources.get(name, (name,)))}: missing"
         for name in expected
@@ -91,13 +93,28 @@ def cast_leaf(leaf: LeafTensor, code: str) -> LeafTensor:
     return LeafTensor(target, leaf.shape, lambda: cast_values(leaf.read(), target)[0])
 
 
-def _reader(tensors: Mapping[str, Tensor], step: Step, place: int) -> Callable[[], np.ndarray]:
-    def read() -> np.ndarray:
-        arrays = [tensors[name].read() for name in step.sources]
-        try:
-            return step.transform.apply(arrays)[place]
-        except ValueError as error:
-            first = tensors[step.sources[0]]
-            raise fault(first.path, str(error), ", ".join(step.sources)) from None
+class _Applied:
+    """What the last step that gives several tensors gave, so that its sources are read once.
 
-    return read
+    Each output is handed out once; at most one step's are held.
+    """
+
+    def __init__(self, tensors: Mapping[str, Tensor]):
+        self._tensors = tensors
+        self._step: Step | None = None
+        self._outputs: dict[int, np.ndarray] = {}
+
+    def output(self, step: Step, place: int) -> np.ndarray:
+        if step is not self._step or place not in self._outputs:
+            self._outputs.clear()
+            self._outputs.update(enumerate(self._apply(step)))
+            self._step = step
+        return self._outputs.pop(place)
+
+    def _apply(self, step: Step) -> list[np.ndarray]:
+        arrays = [self._tensors[name].read() for name in step.sources]
+        try:
+            return step.transform.apply(arrays)
+        except ValueError as error:
+            first = self._tensors[step.sources[0]]
+            raise fault(first.path, str(error), ", ".join(step.sources)) from None

@@ -14,10 +14,11 @@ from .bits import TensorSpec
 from .cast import CAST_DTYPES, target_code
 from .checkpoint import Checkpoint
 from .dtypes import item_size, numpy_dtype
-from .families import FAMILIES, Family, Recreated, recreate
+from .families import FAMILIES, Family, Recreated, Variants, recreate
 from .formats import Planned
-from .layouts import BUFFER_PREFIX, layout_rules
+from .layouts import BUFFER_PREFIX, LAYOUTS, layout_rules
 from .leaf import LeafTensor
+from .linen import linen_rules
 from .manifest import VERSION
 from .rules import Rule, Step, assign_rules, inverse, raise_faults, rule
 
@@ -28,6 +29,10 @@ FILE_NAMES = {
     ("pt", "hf"): "pytorch_model.bin",
     ("pt", "torch"): "model.pt",
     ("pt", "flax"): "model.pt",
+    ("pt", "hf-flax"): "model.pt",
+    ("safetensors", "hf-flax"): "model.safetensors",
+    **{("msgpack", layout): "flax_model.msgpack" for layout in LAYOUTS},
+    **{("orbax", layout): "_METADATA" for layout in LAYOUTS},
 }
 """The name of a single file of weights, by container and layout."""
 
@@ -52,8 +57,8 @@ class Plan:
     """What will be written, and what a manifest says of it.
 
     Attributes:
-        layout: "hf", "torch" or "flax".
-        container: "safetensors" or "pt".
+        layout: "hf", "hf-flax", "torch" or "flax".
+        container: "safetensors", "pt", "msgpack" or "orbax".
         file_name: Of a single file of weights; shards are named after it.
         steps: All tensors, in the order of their first target's name.
         dtype: Code that floating tensors are cast to, None for no cast.
@@ -86,31 +91,33 @@ def make_plan(
     checkpoint: Checkpoint,
     *,
     to: str,
-    container: str = "safetensors",
+    container: str | None = None,
     dtype: str | None = None,
 ) -> Plan:
     """Return the plan that carries a checkpoint into a layout.
 
     Args:
         checkpoint: What is read.
-        to: "hf", "torch" or "flax".
-        container: "safetensors" or "pt".
+        to: "hf", "hf-flax", "torch" or "flax".
+        container: "safetensors", "pt", "msgpack" or "orbax"; None is the layout's usual.
         dtype: Code that floating tensors are cast to.
 
     Raises:
         CheckpointError: If the family cannot hold the component, or names collide; lists all.
     """
     family = checkpoint.family
-    if to == "hf":
+    container = container or usual_container(to)
+    variants, recreated = checkpoint.variants, checkpoint.recreated
+    buffers = {f"{BUFFER_PREFIX}{name}": b for name, b in checkpoint.buffers.items()}
+    if to in ("hf", "hf-flax"):
         family = family or _only_family(checkpoint)
         files = {"config.json": render_json(_foreign_settings(checkpoint, family, dtype))}
         variants, recreated = _spelling(checkpoint, family)
-        rules = inverse(family.rules(checkpoint.config, variants))
-        buffers = {**checkpoint.buffers, **_made(recreated)}
+        rules = _foreign_rules(checkpoint, family, to, variants)
+        if to == "hf":
+            buffers = {**checkpoint.buffers, **_made(recreated)}
     else:
-        variants, recreated = checkpoint.variants, checkpoint.recreated
         rules = _native_rules(checkpoint.config, to)
-        buffers = {f"{BUFFER_PREFIX}{name}": b for name, b in checkpoint.buffers.items()}
         files = native_files(checkpoint.config, checkpoint.source_config)
     steps = plan_steps(checkpoint.leaves, rules, buffers, dtype, where=str(checkpoint.path))
     body = {
@@ -120,6 +127,7 @@ def make_plan(
         "family": family.name if family else None,
         "family_version": family.version if family else None,
         "variants": list(variants),
+        "spelling": checkpoint.spelling if to != "hf" and checkpoint.spelling != "hf" else None,
         "recreated": {name: entry._asdict() for name, entry in sorted(recreated.items())},
         "buffers": sorted(checkpoint.buffers),
         "ignored_settings": dict(checkpoint.ignored),
@@ -188,6 +196,22 @@ def render_json(value: Mapping[str, Any]) -> bytes:
 def planned_bytes(planned: Planned) -> int:
     """Return the bytes that a planned tensor takes."""
     return int(np.prod(planned.shape, dtype=object)) * item_size(planned.dtype)
+
+
+def usual_container(layout: str) -> str:
+    """Return the container that a layout is written in unless another is asked for."""
+    return "msgpack" if layout == "hf-flax" else "safetensors"
+
+
+def _foreign_rules(
+    checkpoint: Checkpoint, family: Family, to: str, variants: Variants
+) -> tuple[Rule, ...]:
+    if to == "hf":
+        return inverse(family.rules(checkpoint.config, variants))
+    if checkpoint.family is not family or checkpoint.spelling != "hf-flax":
+        # Flax never had the spellings of old torch files, nor copies of tied weights.
+        variants = family.usual_variants(checkpoint.config)
+    return linen_rules(inverse(family.rules(checkpoint.config, variants)), family.linen_norm)
 
 
 def _native_rules(config: Config, to: str) -> tuple[Rule, ...]:

@@ -88,7 +88,7 @@ def write_plan(
             arrays,
             file_name=plan.file_name,
             max_shard_size=max_shard_size,
-            metadata={"format": "flax" if plan.layout == "flax" else "pt"},
+            metadata={"format": "flax" if plan.layout in ("flax", "hf-flax") else "pt"},
         )
         # The writer takes no more than it needs: what follows the last tensor runs here.
         assert next(arrays, None) is None

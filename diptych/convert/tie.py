@@ -1,11 +1,13 @@
 """Tied tensors: one parameter that a checkpoint stores under several names."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from .bits import TensorSpec, check_one, check_same_dtype, contiguous, same_bytes, specs_of
+
+DELETE = "to untie them, delete the one that is not to be read"
 
 
 @dataclass(frozen=True)
@@ -14,18 +16,18 @@ class Tie:
 
     Attributes:
         count: Number of copies.
-        untie: How to read them where they differ.
+        remedy: What to do where they do not.
     """
 
     count: int
-    untie: str = "delete the one that is not to be read"
+    remedy: str = field(default=DELETE, compare=False)
 
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         self.outputs(specs_of(arrays))
         first = contiguous(arrays[0])
         for array in arrays[1:]:
             if not same_bytes(first, contiguous(array)):
-                raise ValueError(f"the tied copies differ; to untie them, {self.untie}")
+                raise ValueError(f"the tied copies differ; {self.remedy}")
         return [first]
 
     def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
@@ -37,7 +39,7 @@ class Tie:
 
     @property
     def inverse(self) -> "Copy":
-        return Copy(self.count, self.untie)
+        return Copy(self.count)
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,6 @@ class Copy:
     """Store one tensor ``count`` times; the inverse of ``Tie``."""
 
     count: int
-    untie: str = Tie.untie
 
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         check_one(arrays)
@@ -57,4 +58,4 @@ class Copy:
 
     @property
     def inverse(self) -> Tie:
-        return Tie(self.count, self.untie)
+        return Tie(self.count)

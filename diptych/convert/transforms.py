@@ -239,6 +239,28 @@ class Chain:
         return Chain(tuple(step.inverse for step in reversed(self.steps)))
 
 
+@dataclass(frozen=True)
+class Each:
+    """Apply one transform to each tensor, the first to the first; each takes and gives one."""
+
+    parts: tuple[Transform, ...]
+
+    def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        self.outputs(specs_of(arrays))
+        pairs = zip(self.parts, arrays, strict=True)
+        return [output for part, array in pairs for output in part.apply([array])]
+
+    def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
+        if len(specs) != len(self.parts):
+            raise ValueError(f"{len(self.parts)} tensors expected, got {len(specs)}")
+        pairs = zip(self.parts, specs, strict=True)
+        return [output for part, spec in pairs for output in part.outputs([spec])]
+
+    @property
+    def inverse(self) -> "Each":
+        return Each(tuple(part.inverse for part in self.parts))
+
+
 def _size(shape: Shape, axis: int) -> int:
     if not -len(shape) <= axis < len(shape):
         raise ValueError(f"shape {shape} has no axis {axis}")

@@ -6,6 +6,7 @@ from typing import ClassVar
 from .attention_checks import window_sides
 from .checks import (
     check_above_zero,
+    check_boolean,
     check_choice,
     check_divides,
     check_flags,
@@ -41,6 +42,7 @@ class ScoreConfig(Config):
     sinks: bool = False
 
     def __post_init__(self):
+        check_boolean(is_causal=self.is_causal, sinks=self.sinks)
         if self.scale is not None:
             check_above_zero(scale=self.scale)
         if self.softcap is not None:
@@ -155,6 +157,7 @@ class AttentionConfig(Config):
     position_bias: RelativeBiasConfig | AlibiConfig | None = None
 
     def __post_init__(self):
+        check_boolean(out_bias=self.out_bias)
         check_positive(d_model=self.d_model, num_heads=self.num_heads)
         if self.head_dim is None:
             check_divides(num_heads=self.num_heads, d_model=self.d_model)

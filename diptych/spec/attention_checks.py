@@ -4,7 +4,7 @@ B batch   T query positions   S key positions
 N query heads   K key/value heads   H head width   V value width
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from .checks import Shape, broadcasts
 
@@ -25,6 +25,25 @@ def check_position_lengths(query_length: int, key_length: int) -> None:
             f"position_ids must be a pair (of queries, of keys) when there are {query_length} "
             f"queries and {key_length} keys"
         )
+
+
+def check_pair(name: str, members: Sequence[object]) -> None:
+    """Raise ValueError unless there is one array for the queries and one for the keys."""
+    if len(members) != 2 or any(member is None for member in members):
+        given = f"{len(members)} members" if len(members) != 2 else "a member that is None"
+        raise ValueError(f"{name} has {given}, expected a pair (of queries, of keys)")
+
+
+def check_positions(name: str, shape: Shape, rows: Shape) -> None:
+    """Raise ValueError unless positions are (T,) or (..., T) for rows (..., T)."""
+    if not shape or not broadcasts(shape, rows):
+        raise ValueError(f"{name} has shape {shape}, expected {rows[-1:]} or {rows}")
+
+
+def check_offset_size(offset: object) -> None:
+    """Raise ValueError if an int passes what 32 bits hold beside the length of a sequence."""
+    if isinstance(offset, int) and abs(offset) >= 2**30:
+        raise ValueError(f"offset={offset} must lie between -2**30 and 2**30")
 
 
 def check_rotated(pairs: int, x: Shape, positions: Shape) -> None:

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .block import BlockConfig, TransformerEncoderLayerConfig
-from .checks import check_kind, check_positive, check_rate
+from .checks import check_positive, check_rate
 from .config import Leaf, Leaves, under
 from .embedding import EmbeddingConfig
 from .norm import NormConfig
-from .stack import StackConfig, check_layers
+from .stack import StackConfig, check_layers, layer_leaves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +38,7 @@ class AudioEncoderConfig(StackConfig):
 
     def __post_init__(self):
         check_positive(num_mel_bins=self.num_mel_bins, max_seq_len=self.max_seq_len)
-        check_layers(self.layer, self.num_layers)
-        check_kind(NormConfig | None, final_norm=self.final_norm)
+        check_layers(self)
         check_rate(dropout=self.dropout)
 
     def leaves(self) -> Leaves:
@@ -52,8 +51,4 @@ class AudioEncoderConfig(StackConfig):
         }
         positions = EmbeddingConfig(num_embeddings=self.max_seq_len, d_model=D)
         leaves |= under("position_embed", positions.leaves())
-        for i, layer in enumerate(self.layers):
-            leaves |= under(f"layers.{i}", layer.leaves())
-        if self.final_norm is not None:
-            leaves |= under("final_norm", self.final_norm.of(D).leaves())
-        return leaves
+        return leaves | layer_leaves(self)

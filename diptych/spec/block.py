@@ -4,7 +4,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from .attention import AttentionConfig, ScoreConfig
-from .checks import check_above_zero, check_choice, check_equal, check_kind, check_rate
+from .checks import (
+    check_above_zero,
+    check_boolean,
+    check_choice,
+    check_equal,
+    check_kind,
+    check_rate,
+)
 from .config import Config, Leaf, Leaves, under
 from .feed_forward import FeedForwardConfig, GatedFeedForwardConfig
 from .latent_attention import LatentAttentionConfig
@@ -45,6 +52,7 @@ class BlockConfig(Config):
     attention_norm: bool = True
 
     def __post_init__(self):
+        check_boolean(attention_norm=self.attention_norm)
         check_kind(AttentionConfig | LatentAttentionConfig, attention=self.attention)
         kinds = FeedForwardConfig | GatedFeedForwardConfig | MixtureOfExpertsConfig
         check_kind(kinds, feed_forward=self.feed_forward)

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable, Sequence
 
-from .checks import Shape
+from .checks import Shape, broadcasts, check_sequence
 
 
 def check_cache_rows(held: Shape, rows: Shape) -> None:
@@ -12,10 +12,35 @@ def check_cache_rows(held: Shape, rows: Shape) -> None:
         raise ValueError(f"new rows of shape {rows} do not fit a cache of shape {held}")
 
 
-def check_memory(*, memory: bool, key: bool) -> None:
-    """Raise ValueError if projected keys and values come beside unprojected ones."""
+def check_memory(*, memory: bool, key: bool, is_projected: bool = True) -> None:
+    """Raise unless a memory is projected and comes without unprojected keys and values."""
     if memory and key:
         raise ValueError("memory= takes the place of key and value: give one of them")
+    if memory and not is_projected:
+        raise TypeError("memory= takes what project() returned: an array goes to key=")
+
+
+def check_memory_mask(mask: Shape, rows: Shape) -> None:
+    """Raise ValueError unless a mask of a memory has its shape (..., S), size 1 broadcasting."""
+    if len(mask) != len(rows) or not broadcasts(mask, rows):
+        raise ValueError(f"memory_mask has shape {mask}, expected that of the memory, {rows}")
+
+
+def check_projected(key: Shape, value: Shape, width: int) -> None:
+    """Raise ValueError unless keys and values to be projected fit each other, (..., S, width)."""
+    for shape in (key, value):
+        check_sequence(shape, width)
+    if key != value:
+        raise ValueError(f"key and value need the same shape: key {key}, value {value}")
+
+
+def check_stack_cache(batch_sizes: Sequence[int], inputs: Shape) -> None:
+    """Raise ValueError unless the inputs (B, T) or (B, T, D) have the batch size of every cache."""
+    for i, size in enumerate(batch_sizes):
+        if len(inputs) < 2 or inputs[0] != size:
+            raise ValueError(
+                f"inputs of shape {inputs} do not follow cache[{i}], which holds {size} samples"
+            )
 
 
 def check_capacity(totals: Iterable[tuple[int, int]], capacity: int) -> None:

@@ -17,6 +17,7 @@ def check_positive(**sizes: int) -> None:
     for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ValueError(f"{name}={size!r} must be a positive integer")
+        _check_counts(name, size)
 
 
 def check_not_negative(**numbers: int) -> None:
@@ -24,6 +25,7 @@ def check_not_negative(**numbers: int) -> None:
     for name, number in numbers.items():
         if isinstance(number, bool) or not isinstance(number, int) or number < 0:
             raise ValueError(f"{name}={number!r} must be an integer of at least 0")
+        _check_counts(name, number)
 
 
 def check_divides(**sizes: int) -> None:
@@ -43,15 +45,22 @@ def check_equal(name: str, size: int, other_name: str, other: int) -> None:
 def check_rate(**rates: float) -> None:
     """Raise ValueError unless every dropout rate lies in [0, 1)."""
     for name, rate in rates.items():
-        if not isinstance(rate, Real) or not 0 <= rate < 1:
+        if not is_number(rate) or not 0 <= rate < 1:
             raise ValueError(f"{name}={rate!r} must satisfy 0 <= {name} < 1")
 
 
 def check_above_zero(**numbers: float) -> None:
     """Raise ValueError unless every number is above 0 and finite."""
     for name, number in numbers.items():
-        if not isinstance(number, Real) or not 0 < number < float("inf"):
+        if not is_number(number) or not 0 < number < float("inf"):
             raise ValueError(f"{name}={number!r} must be above 0 and finite")
+
+
+def check_boolean(**flags: bool) -> None:
+    """Raise ValueError unless every value is a boolean."""
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise ValueError(f"{name}={flag!r} must be a boolean")
 
 
 def check_choice(choices: Collection[str], **values: str) -> None:
@@ -119,6 +128,12 @@ def check_sequence(shape: Shape, width: int) -> None:
         raise ValueError(f"the input has shape {shape}, expected (..., T, {width})")
 
 
+def check_ids_shape(shape: Shape) -> None:
+    """Raise ValueError unless ids are sequences, (..., T)."""
+    if not shape:
+        raise ValueError(f"input_ids have shape {shape}, expected (..., T)")
+
+
 def check_ids(smallest: int, largest: int, size: int) -> None:
     """Raise IndexError unless all ids between two extremes name a row of a table."""
     for id in (smallest, largest):
@@ -164,6 +179,11 @@ def check_names_and_shapes(
         raise ValueError(f"{what}: " + "; ".join(sorted(faults)))
 
 
+def is_number(value: object) -> bool:
+    """Return whether a value is a real number; a boolean is none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return ' (nearest: NAME)' for the most similar known name, or ''."""
     close = get_close_matches(name, list(known), n=1)
@@ -176,3 +196,9 @@ def broadcasts(shape: Shape, target: Shape) -> bool:
         return False
     tail = target[len(target) - len(shape) :]
     return all(size in (1, expected) for size, expected in zip(shape, tail, strict=True))
+
+
+def _check_counts(name: str, size: int) -> None:
+    """Raise ValueError if a size passes the 32 bits in which JAX counts positions."""
+    if size >= 2**31:
+        raise ValueError(f"{name}={size} must be below 2**31")

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Any, ClassVar, NamedTuple, Self, Union, get_args, get_origin, get_type_hints
 
@@ -49,6 +50,8 @@ class Config:
         Raises:
             ValueError: If a field is unknown or missing, or its value is refused; names the field.
         """
+        if not isinstance(values, Mapping):
+            raise ValueError(f"{cls.__name__} must be an object, not {values!r}")
         hints = get_type_hints(cls)
         fields = {field.name: field for field in dataclasses.fields(cls)}
         for name in values.keys() - fields.keys():
@@ -74,6 +77,8 @@ def under(prefix: str, leaves: Leaves) -> Leaves:
 def _to_json(hint: Any, value: Any) -> Any:
     if isinstance(value, tuple):
         return [_to_json(hint, part) for part in value]
+    if isinstance(value, Real) and not isinstance(value, int | float):  # numpy's
+        return int(value) if isinstance(value, Integral) else float(value)
     if not isinstance(value, Config):
         return value
     configs = _configs(hint)
@@ -99,17 +104,20 @@ def _from_json(name: str, hint: Any, value: Any) -> Any:
         accepted = (int, float) if kind is float else kind
         if isinstance(value, accepted) and (kind is bool or not isinstance(value, bool)):
             return value
-    wanted = " or ".join(_JSON_TYPES.get(get_origin(o) or o, "an object") for o in options)
-    raise ValueError(f"{name}={value!r} must be {wanted}")
+    wanted = dict.fromkeys(_JSON_TYPES.get(get_origin(o) or o, "an object") for o in options)
+    raise ValueError(f"{name}={value!r} must be {' or '.join(wanted)}")
 
 
 def _config_from_json(name: str, configs: list[type[Config]], value: Mapping[str, Any]) -> Config:
     """Return the config that an object's "type" names, the first without one."""
     by_tag = {_tag(config): config for config in configs}
     tag = value.get(TYPE, _tag(configs[0]))
-    if tag not in by_tag:
+    if not isinstance(tag, str) or tag not in by_tag:
         raise ValueError(f"{name}: type {tag!r} must be one of {', '.join(map(repr, by_tag))}")
-    return by_tag[tag].from_dict({key: part for key, part in value.items() if key != TYPE})
+    try:
+        return by_tag[tag].from_dict({key: part for key, part in value.items() if key != TYPE})
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"{name}: {error}") from None
 
 
 def _configs(hint: Any) -> list[type[Config]]:

@@ -4,12 +4,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .block import BlockConfig, TransformerDecoderLayerConfig, TransformerEncoderLayerConfig
-from .checks import check_above_zero, check_equal, check_kind, check_positive, check_rate
+from .checks import (
+    check_above_zero,
+    check_boolean,
+    check_equal,
+    check_kind,
+    check_positive,
+)
 from .config import Config, Leaf, Leaves, linear_leaves, under
 from .embedding import TextEmbeddingConfig
 from .norm import NormConfig
-from .position_bias import AlibiConfig, PositionBiasConfig, RelativeBiasConfig
-from .stack import StackConfig, check_layers, stack_leaves
+from .position_bias import AlibiConfig, RelativeBiasConfig
+from .stack import StackConfig, check_text_stack, text_stack_leaves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +46,7 @@ class LogitsHeadConfig(Config):
     embed_dim: int | None = None
 
     def __post_init__(self):
+        check_boolean(tied=self.tied, bias=self.bias)
         check_positive(d_model=self.d_model, vocab_size=self.vocab_size)
         check_above_zero(scale=self.scale)
         if self.softcap is not None:
@@ -96,7 +103,7 @@ class DecoderConfig(StackConfig):
     head: LogitsHeadConfig | None = None
 
     def __post_init__(self):
-        check_layers(self.layer, self.num_layers)
+        check_text_stack(self)
         for i, layer in enumerate(self.layers):
             if not layer.attention.score.is_causal:
                 raise ValueError(f"layer {i}: attention.score.is_causal=False: a decoder is causal")
@@ -106,14 +113,8 @@ class DecoderConfig(StackConfig):
                 )
             if (layer.cross_attention is None) != (self.layers[0].cross_attention is None):
                 raise ValueError("cross_attention must be in all layers or in none")
-        check_kind(TextEmbeddingConfig | None, embedding=self.embedding)
-        check_kind(NormConfig | None, final_norm=self.final_norm)
-        check_kind(PositionBiasConfig | None, position_bias=self.position_bias)
-        check_rate(dropout=self.dropout)
         check_kind(LogitsHeadConfig | None, head=self.head)
         embedding = self.embedding
-        if embedding is not None:
-            check_equal("embedding.d_model", embedding.d_model, "layer.d_model", self.d_model)
         if self.head is not None:
             check_equal("head.d_model", self.head.d_model, "layer.d_model", self.d_model)
             if self.head.tied:
@@ -134,4 +135,4 @@ class DecoderConfig(StackConfig):
 
     def leaves(self) -> Leaves:
         head = under("head", self.head.leaves()) if self.head else {}
-        return stack_leaves(self) | head
+        return text_stack_leaves(self) | head

@@ -3,7 +3,15 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .checks import check_above_zero, check_kind, check_not_negative, check_positive, check_rate
+from .checks import (
+    check_above_zero,
+    check_boolean,
+    check_choice,
+    check_kind,
+    check_not_negative,
+    check_positive,
+    check_rate,
+)
 from .config import Config, Leaf, Leaves, linear_leaves, under
 from .norm import NormConfig
 
@@ -45,8 +53,10 @@ class TextEmbeddingConfig(Config):
         position_offset: Row of the first position.
         padding_id: Token id of padding: padding has the position of that number, and tokens count
             from the next; None counts from 0.
-        embed_dim: Width of the tables, projected to d_model; None means d_model.
+        embed_dim: Width of the token table, projected to d_model; None means d_model.
         embed_bias: Whether that projection carries a bias.
+        embed_proj_of: What is projected: "sum" (all tables have that width, and the projection
+            follows the norm) or "tokens" (the token vectors alone, before the rest is added).
         shared_tokens: Whether the token table is another module's, given in the call.
 
     Raises:
@@ -65,14 +75,15 @@ class TextEmbeddingConfig(Config):
     padding_id: int | None = None
     embed_dim: int | None = None
     embed_bias: bool = True
+    embed_proj_of: str = "sum"
     shared_tokens: bool = False
 
     def __post_init__(self):
+        check_boolean(embed_bias=self.embed_bias, shared_tokens=self.shared_tokens)
         check_positive(vocab_size=self.vocab_size, d_model=self.d_model)
         if self.max_seq_len is not None:
             check_positive(max_seq_len=self.max_seq_len)
-        if self.num_token_types:
-            check_positive(num_token_types=self.num_token_types)
+        check_not_negative(num_token_types=self.num_token_types)
         check_kind(NormConfig | None, norm=self.norm)
         check_rate(dropout=self.dropout)
         if self.scale is not None:
@@ -89,11 +100,19 @@ class TextEmbeddingConfig(Config):
             raise ValueError("max_seq_len=None: there are no learned positions to offset")
         if self.embed_dim is not None:
             check_positive(embed_dim=self.embed_dim)
+        check_choice(("sum", "tokens"), embed_proj_of=self.embed_proj_of)
+        if self.embed_dim is None and self.embed_proj_of == "tokens":
+            raise ValueError("embed_proj_of='tokens', but embed_dim=None: nothing is projected")
 
     @property
     def width(self) -> int:
-        """Return the width of the tables."""
+        """Return the width of the token table."""
         return self.embed_dim or self.d_model
+
+    @property
+    def sum_width(self) -> int:
+        """Return the width of the other tables and of the norm."""
+        return self.width if self.embed_proj_of == "sum" else self.d_model
 
     @property
     def num_positions(self) -> int:
@@ -113,18 +132,18 @@ class TextEmbeddingConfig(Config):
         return self.position_offset if self.padding_id is None else self.padding_id
 
     def leaves(self) -> Leaves:
-        sizes = {
-            "token_embed": 0 if self.shared_tokens else self.vocab_size,
-            "position_embed": self.num_positions,
-            "token_type_embed": self.num_token_types,
+        tables = {
+            "token_embed": (0 if self.shared_tokens else self.vocab_size, self.width),
+            "position_embed": (self.num_positions, self.sum_width),
+            "token_type_embed": (self.num_token_types, self.sum_width),
         }
         leaves: Leaves = {}
-        for name, size in sizes.items():
+        for name, (size, width) in tables.items():
             if size:
-                table = EmbeddingConfig(num_embeddings=size, d_model=self.width)
+                table = EmbeddingConfig(num_embeddings=size, d_model=width)
                 leaves |= under(name, table.leaves())
         if self.norm is not None:
-            leaves |= under("embed_norm", self.norm.of(self.width).leaves())
+            leaves |= under("embed_norm", self.norm.of(self.sum_width).leaves())
         if self.embed_dim is not None:
             projection = linear_leaves(self.width, self.d_model, bias=self.embed_bias)
             leaves |= under("embed_proj", projection)

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .block import BlockConfig, TransformerEncoderLayerConfig
-from .checks import check_equal, check_kind, check_rate
+from .checks import check_boolean
 from .config import Leaves, linear_leaves, under
 from .embedding import TextEmbeddingConfig
 from .norm import NormConfig
-from .position_bias import AlibiConfig, PositionBiasConfig, RelativeBiasConfig
-from .stack import StackConfig, check_layers, stack_leaves
+from .position_bias import AlibiConfig, RelativeBiasConfig
+from .stack import StackConfig, check_text_stack, text_stack_leaves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,16 +41,11 @@ class EncoderConfig(StackConfig):
     dropout: float = 0.0
 
     def __post_init__(self):
-        check_layers(self.layer, self.num_layers)
-        check_kind(TextEmbeddingConfig | None, embedding=self.embedding)
-        check_kind(NormConfig | None, final_norm=self.final_norm)
-        check_kind(PositionBiasConfig | None, position_bias=self.position_bias)
-        check_rate(dropout=self.dropout)
-        if self.embedding:
-            check_equal("embedding.d_model", self.embedding.d_model, "layer.d_model", self.d_model)
+        check_boolean(pooler=self.pooler)
+        check_text_stack(self)
 
     def leaves(self) -> Leaves:
-        leaves = stack_leaves(self)
+        leaves = text_stack_leaves(self)
         if self.pooler:
             leaves |= under("pooler_proj", linear_leaves(self.d_model, self.d_model))
         return leaves

@@ -3,7 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .checks import check_choice, check_positive
+from .checks import (
+    check_boolean,
+    check_choice,
+    check_positive,
+)
 from .config import Config, Leaves, linear_leaves, under
 
 ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "tanh")
@@ -28,6 +32,7 @@ class FeedForwardConfig(Config):
     bias: bool = True
 
     def __post_init__(self):
+        check_boolean(bias=self.bias)
         check_positive(d_model=self.d_model, d_ff=self.d_ff)
         check_choice(ACTIVATIONS, activation=self.activation)
 
@@ -55,6 +60,7 @@ class GatedFeedForwardConfig(Config):
     bias: bool = False
 
     def __post_init__(self):
+        check_boolean(bias=self.bias)
         check_positive(d_model=self.d_model, d_ff=self.d_ff)
         check_choice(GATED_ACTIVATIONS, activation=self.activation)
 

@@ -19,6 +19,9 @@ class MaskedLMHeadConfig(Config):
         vocab_size: Number of tokens.
         activation: Between the transform and its norm.
         eps: Of the norm.
+        embed_dim: Width of the token embedding, to which the transform goes; None means d_model.
+        transform_bias: Whether the transform's linear map carries a bias.
+        norm_bias: Whether its norm does.
     """
 
     component: ClassVar[str] = "MaskedLMHead"
@@ -26,16 +29,28 @@ class MaskedLMHeadConfig(Config):
     vocab_size: int
     activation: str = "gelu"
     eps: float = 1e-5
+    embed_dim: int | None = None
+    transform_bias: bool = True
+    norm_bias: bool = True
 
     def __post_init__(self):
         check_positive(d_model=self.d_model, vocab_size=self.vocab_size)
         check_choice(ACTIVATIONS, activation=self.activation)
         check_above_zero(eps=self.eps)
+        if self.embed_dim is not None:
+            check_positive(embed_dim=self.embed_dim)
+
+    @property
+    def width(self) -> int:
+        """Return the width of the token embedding."""
+        return self.embed_dim or self.d_model
 
     def leaves(self) -> Leaves:
+        norm = LayerNormConfig(d_model=self.width, bias=self.norm_bias)
+        transform = linear_leaves(self.d_model, self.width, bias=self.transform_bias)
         return (
-            under("transform_proj", linear_leaves(self.d_model, self.d_model))
-            | under("transform_norm", LayerNormConfig(d_model=self.d_model).leaves())
+            under("transform_proj", transform)
+            | under("transform_norm", norm.leaves())
             | {"vocab_bias_param": Leaf((self.vocab_size,), "param")}
         )
 
@@ -145,7 +160,8 @@ class EncoderWithHeadsConfig(Config):
     question_answering: QuestionAnsweringHeadConfig | None = None
 
     def __post_init__(self):
-        check_kind(EncoderConfig, encoder=self.encoder)
+        for field in fields(self):
+            check_kind(field.type, **{field.name: getattr(self, field.name)})  # type: ignore[arg-type]
         d_model = self.encoder.d_model
         embedding = self.encoder.embedding
         if embedding is None:
@@ -161,6 +177,11 @@ class EncoderWithHeadsConfig(Config):
             raise ValueError(
                 f"masked_lm.vocab_size={self.masked_lm.vocab_size} must equal "
                 f"embedding.vocab_size={embedding.vocab_size} (the head is tied to it)"
+            )
+        if self.masked_lm and self.masked_lm.width != embedding.width:
+            raise ValueError(
+                f"masked_lm.embed_dim={self.masked_lm.width} must equal "
+                f"embedding.embed_dim={embedding.width} (the head is tied to it)"
             )
 
     @property

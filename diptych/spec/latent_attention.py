@@ -4,7 +4,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .attention import ScoreConfig
-from .checks import check_kind, check_positive, check_rate
+from .checks import (
+    check_boolean,
+    check_kind,
+    check_positive,
+    check_rate,
+)
 from .config import Config, Leaves, linear_leaves, under
 from .norm import NormConfig
 from .rotary import RotaryConfig
@@ -49,6 +54,7 @@ class LatentAttentionConfig(Config):
     rotary: RotaryConfig = RotaryConfig(interleaved=True)
 
     def __post_init__(self):
+        check_boolean(qkv_bias=self.qkv_bias, out_bias=self.out_bias)
         check_positive(
             d_model=self.d_model,
             num_heads=self.num_heads,

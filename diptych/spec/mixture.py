@@ -3,7 +3,14 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .checks import check_above_zero, check_choice, check_divides, check_kind, check_positive
+from .checks import (
+    check_above_zero,
+    check_boolean,
+    check_choice,
+    check_divides,
+    check_kind,
+    check_positive,
+)
 from .config import Config, Leaf, Leaves, linear_leaves, under
 from .feed_forward import GATED_ACTIVATIONS, GatedFeedForwardConfig
 
@@ -37,6 +44,7 @@ class RouterConfig(Config):
     top_groups: int = 1
 
     def __post_init__(self):
+        check_boolean(normalize=self.normalize, bias=self.bias, choice_bias=self.choice_bias)
         check_choice(SCORINGS, scoring=self.scoring)
         check_above_zero(scale=self.scale)
         check_positive(num_groups=self.num_groups, top_groups=self.top_groups)
@@ -77,6 +85,7 @@ class MixtureOfExpertsConfig(Config):
     shared_gate: bool = False
 
     def __post_init__(self):
+        check_boolean(bias=self.bias, shared_gate=self.shared_gate)
         check_positive(
             d_model=self.d_model,
             d_ff=self.d_ff,

@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .checks import check_above_zero, check_choice, check_positive
+from .checks import (
+    check_above_zero,
+    check_boolean,
+    check_choice,
+    check_positive,
+)
 from .config import Config, Leaf, Leaves
 
 NORMS = ("layer", "rms")
@@ -25,6 +30,7 @@ class LayerNormConfig(Config):
     bias: bool = True
 
     def __post_init__(self):
+        check_boolean(bias=self.bias)
         check_positive(d_model=self.d_model)
         check_above_zero(eps=self.eps)
 
@@ -49,6 +55,7 @@ class RMSNormConfig(Config):
     unit_offset: bool = False
 
     def __post_init__(self):
+        check_boolean(unit_offset=self.unit_offset)
         check_positive(d_model=self.d_model)
         check_above_zero(eps=self.eps)
 
@@ -76,6 +83,7 @@ class NormConfig(Config):
     unit_offset: bool = False
 
     def __post_init__(self):
+        check_boolean(bias=self.bias, unit_offset=self.unit_offset)
         check_choice(NORMS, kind=self.kind)
         if self.unit_offset and self.kind == "layer":
             raise ValueError("unit_offset=True is of kind='rms' only")

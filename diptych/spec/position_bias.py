@@ -3,7 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .checks import check_above_zero, check_positive
+from .checks import (
+    check_above_zero,
+    check_boolean,
+    check_positive,
+)
 from .config import Config, Leaf, Leaves
 
 
@@ -25,6 +29,7 @@ class RelativeBiasConfig(Config):
     is_bidirectional: bool = True
 
     def __post_init__(self):
+        check_boolean(is_bidirectional=self.is_bidirectional)
         check_positive(num_buckets=self.num_buckets, max_distance=self.max_distance)
         directions = 2 if self.is_bidirectional else 1
         if self.num_buckets % (2 * directions):

@@ -2,7 +2,13 @@
 
 from dataclasses import dataclass
 
-from .checks import check_above_zero, check_kind, check_positive
+from .checks import (
+    check_above_zero,
+    check_boolean,
+    check_kind,
+    check_positive,
+    is_number,
+)
 from .config import Config
 
 
@@ -63,11 +69,16 @@ class YarnScaling(Config):
     truncate: bool = True
 
     def __post_init__(self):
+        check_boolean(truncate=self.truncate)
         check_factor(factor=self.factor)
         check_positive(max_seq_len=self.max_seq_len)
         check_above_zero(beta_fast=self.beta_fast, beta_slow=self.beta_slow)
         if self.attention_factor is not None:
             check_above_zero(attention_factor=self.attention_factor)
+        for name in ("mscale", "mscale_all_dim"):
+            value = getattr(self, name)
+            if value is not None and not (is_number(value) and value == 0):  # 0: as none
+                check_above_zero(**{name: value})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +99,9 @@ class Llama3Scaling(Config):
 
     def __post_init__(self):
         check_factor(factor=self.factor)
-        check_above_zero(low_freq_factor=self.low_freq_factor)
+        check_above_zero(
+            low_freq_factor=self.low_freq_factor, high_freq_factor=self.high_freq_factor
+        )
         check_positive(max_seq_len=self.max_seq_len)
         if not self.high_freq_factor > self.low_freq_factor:
             raise ValueError(
@@ -118,6 +131,7 @@ class LongRopeScaling(Config):
 
     def __post_init__(self):
         check_positive(max_seq_len=self.max_seq_len)
+        check_kind(tuple, short_factor=self.short_factor, long_factor=self.long_factor)
         if len(self.short_factor) != len(self.long_factor):
             raise ValueError(
                 f"short_factor has {len(self.short_factor)} numbers, long_factor "
@@ -158,6 +172,7 @@ class RotaryConfig(Config):
     scaling: Scaling | None = None
 
     def __post_init__(self):
+        check_boolean(interleaved=self.interleaved)
         check_above_zero(theta=self.theta)
         if self.scaling is not None:
             check_kind(Scaling, scaling=self.scaling)

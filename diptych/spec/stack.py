@@ -4,9 +4,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from .block import BlockConfig, TransformerDecoderLayerConfig, TransformerEncoderLayerConfig
-from .checks import check_equal, check_kind, check_positive
+from .checks import check_equal, check_kind, check_positive, check_rate
 from .config import Config, Leaves, under
-from .position_bias import RelativeBiasConfig
+from .embedding import TextEmbeddingConfig
+from .norm import NormConfig
+from .position_bias import PositionBiasConfig, RelativeBiasConfig
+
+MAX_LAYERS = 10_000
+"""A config that names more is corrupt, and would be listed leaf by leaf."""
 
 LayerConfig = TransformerEncoderLayerConfig | TransformerDecoderLayerConfig | BlockConfig
 
@@ -30,25 +35,45 @@ class StackConfig(Config):
         return self.layers[0].d_model
 
 
-def check_layers(layer: LayerConfig | tuple[LayerConfig, ...], num_layers: int) -> None:
-    """Raise unless the layers are configs of one width and there is one at least."""
+def check_layers(config: Any) -> None:
+    """Raise unless a stack's layers are configs of one width, one at least, and its norm is one."""
+    layer, num_layers = config.layer, config.num_layers
     check_positive(num_layers=num_layers)
+    if num_layers > MAX_LAYERS:
+        raise ValueError(f"num_layers={num_layers} must not exceed {MAX_LAYERS}")
     each = layer if isinstance(layer, tuple) else (layer,)
     if not 0 < len(each) <= num_layers:
         raise ValueError(f"layer has {len(each)} configs, expected 1 .. num_layers={num_layers}")
-    for i, config in enumerate(each):
-        check_kind(LayerConfig, **{f"layer[{i}]" if isinstance(layer, tuple) else "layer": config})
+    for i, one in enumerate(each):
+        check_kind(LayerConfig, **{f"layer[{i}]" if isinstance(layer, tuple) else "layer": one})
         check_equal(
-            f"layer[{i}].d_model", config.block.d_model, "layer[0].d_model", each[0].block.d_model
+            f"layer[{i}].d_model", one.block.d_model, "layer[0].d_model", each[0].block.d_model
         )
+    check_kind(NormConfig | None, final_norm=config.final_norm)
 
 
-def stack_leaves(config: Any) -> Leaves:
-    """Return the leaves of a stack's embedding, layers, position bias and final norm."""
+def check_text_stack(config: Any) -> None:
+    """Raise unless a stack's layers, embedding, position bias and dropout fit together."""
+    check_layers(config)
+    check_kind(TextEmbeddingConfig | None, embedding=config.embedding)
+    check_kind(PositionBiasConfig | None, position_bias=config.position_bias)
+    check_rate(dropout=config.dropout)
+    if config.embedding is not None:
+        check_equal("embedding.d_model", config.embedding.d_model, "layer.d_model", config.d_model)
+
+
+def text_stack_leaves(config: Any) -> Leaves:
+    """Return the leaves of a stack's embedding, position bias, layers and final norm."""
     leaves: Leaves = under("embedding", config.embedding.leaves()) if config.embedding else {}
     if isinstance(config.position_bias, RelativeBiasConfig):
         num_heads = config.layers[0].attention.num_heads
         leaves |= under("position_bias", config.position_bias.of(num_heads).leaves())
+    return leaves | layer_leaves(config)
+
+
+def layer_leaves(config: Any) -> Leaves:
+    """Return the leaves of a stack's layers and final norm."""
+    leaves: Leaves = {}
     for i, layer in enumerate(config.layers):
         leaves |= under(f"layers.{i}", layer.leaves())
     if config.final_norm is not None:

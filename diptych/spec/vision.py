@@ -5,12 +5,20 @@ from typing import ClassVar
 
 from .attention import AttentionConfig
 from .block import BlockConfig, TransformerEncoderLayerConfig
-from .checks import check_choice, check_divides, check_equal, check_kind, check_positive, check_rate
+from .checks import (
+    check_boolean,
+    check_choice,
+    check_divides,
+    check_equal,
+    check_kind,
+    check_positive,
+    check_rate,
+)
 from .config import Config, Leaf, Leaves, linear_leaves, under
 from .embedding import EmbeddingConfig
 from .feed_forward import FeedForwardConfig
 from .norm import NormConfig
-from .stack import StackConfig, check_layers
+from .stack import StackConfig, check_layers, layer_leaves
 
 POOLINGS = ("class", "tanh", "attention")
 
@@ -85,6 +93,9 @@ class PatchEmbeddingConfig(Config):
     dropout: float = 0.0
 
     def __post_init__(self):
+        check_boolean(
+            patch_bias=self.patch_bias, class_token=self.class_token, mask_token=self.mask_token
+        )
         check_positive(
             patch_size=self.patch_size, d_model=self.d_model, num_channels=self.num_channels
         )
@@ -156,9 +167,8 @@ class VisionEncoderConfig(StackConfig):
 
     def __post_init__(self):
         check_kind(PatchEmbeddingConfig, embedding=self.embedding)
-        check_layers(self.layer, self.num_layers)
+        check_layers(self)
         check_equal("embedding.d_model", self.embedding.d_model, "layer.d_model", self.d_model)
-        check_kind(NormConfig | None, final_norm=self.final_norm)
         check_kind(AttentionPoolingConfig | None, attention_pooling=self.attention_pooling)
         if self.pooling is not None:
             check_choice(POOLINGS, pooling=self.pooling)
@@ -176,11 +186,7 @@ class VisionEncoderConfig(StackConfig):
 
     def leaves(self) -> Leaves:
         D = self.d_model
-        leaves = under("embedding", self.embedding.leaves())
-        for i, layer in enumerate(self.layers):
-            leaves |= under(f"layers.{i}", layer.leaves())
-        if self.final_norm is not None:
-            leaves |= under("final_norm", self.final_norm.of(D).leaves())
+        leaves = under("embedding", self.embedding.leaves()) | layer_leaves(self)
         if self.pooling == "tanh":
             leaves |= under("pooler_proj", linear_leaves(D, D))
         if self.attention_pooling is not None:

@@ -15,3 +15,9 @@ def is_concrete(x: Array) -> bool:
 def on_host(x: Array) -> Any:
     """Return the numbers; under jit, a jnp function of a concrete array would be traced."""
     return jax.device_get(x)
+
+
+def extremes(x: Array) -> tuple[Any, Any]:
+    """Return the smallest and the largest number of an array that is not empty."""
+    numbers = on_host(x)
+    return numbers.min().item(), numbers.max().item()

@@ -21,7 +21,7 @@ from diptych.spec.checks import check_rate
 from ._dtype import dtype_name
 from ._precision import matmul_precision
 from .dropout import apply_dropout
-from .mask import align, visible_keys
+from .visibility import align, visible_keys
 
 
 def scaled_dot_product_attention(

@@ -1,14 +1,12 @@
 """Dropout."""
 
-import math
-
-import jax
 import jax.numpy as jnp
 from jax import Array
 
 from diptych.spec.attention_checks import check_keep, check_mask_dtype
 from diptych.spec.checks import check_floating, check_rate
 
+from ._draw import draw_kept
 from ._dtype import dtype_name
 
 
@@ -37,22 +35,12 @@ def apply_dropout(
     if keep is None:
         if rate == 0:
             return x
-        kept = _draw(rng_key, x.shape, rate)
+        kept = draw_kept(x, rate, rng_key)
     else:
         check_mask_dtype(keep=dtype_name(keep))
         check_keep(keep.shape, x.shape)
         kept = keep != 0
-    # A product, since XLA turns a division by a constant into one and torch would not. In float32
-    # at least, as PyTorch computes it: JAX would round the factor to the 16 bits of the input.
+    # A product, since XLA turns a division by a constant into one and torch would not.
+    # In float32 at least, as PyTorch computes it: JAX would round the factor to 16 bits.
     scaled = x.astype(jnp.promote_types(x.dtype, jnp.float32)) * (1 / (1 - rate))
     return jnp.where(kept, scaled.astype(x.dtype), 0.0)
-
-
-def _draw(rng_key: Array | None, shape: tuple[int, ...], rate: float) -> Array:
-    if rng_key is None:
-        raise ValueError(
-            f"a dropout rate of {rate} needs rng_key=, or .eval(), which drops nothing"
-        )
-    # Unsigned integers, since jax.random.bernoulli draws other values when x64 is on.
-    threshold = min(math.ceil(rate * 2**32), 2**32 - 1)
-    return jax.random.bits(rng_key, shape, "uint32") >= jnp.uint32(threshold)

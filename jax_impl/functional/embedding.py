@@ -3,9 +3,11 @@
 from jax import Array
 from jax import numpy as jnp
 
+from diptych.spec.attention_checks import check_integer_dtype
 from diptych.spec.checks import check_ids, check_one_dtype, check_width
 
-from ._concrete import is_concrete, on_host
+from ._concrete import extremes, is_concrete
+from ._dtype import dtype_name
 from ._precision import matmul_precision
 
 
@@ -25,11 +27,9 @@ def embed(ids: Array, table: Array) -> Array:
         TypeError: If the ids are not integers.
         IndexError: If an id is outside the table; names both.
     """
-    if not jnp.issubdtype(ids.dtype, jnp.integer):
-        raise TypeError(f"ids must be integers, not {ids.dtype}")
-    if is_concrete(ids) and ids.size:
-        numbers = on_host(ids)
-        check_ids(int(numbers.min()), int(numbers.max()), table.shape[0])
+    check_integer_dtype(ids=dtype_name(ids))
+    if is_concrete(ids) and 0 not in ids.shape:
+        check_ids(*extremes(ids), table.shape[0])
     rows = jnp.asarray(table).at[jnp.asarray(ids)]
     return rows.get(mode="fill", fill_value=jnp.nan, wrap_negative_indices=False)
 

@@ -1,21 +1,18 @@
 """Masks: boolean arrays, true where a query may attend to a key.
 
-B batch   T query positions   S key positions   N query heads   H head width
+B batch   T query positions   S key positions
 """
 
 import functools
-import math
 
 import jax.numpy as jnp
 from jax import Array
 
 from diptych.spec.attention_checks import (
-    aligned_shape,
     check_combined_masks,
     check_integer_dtype,
     check_mask_dtype,
-    check_segment_lengths,
-    per_sample_shape,
+    check_offset_size,
     window_sides,
 )
 from diptych.spec.checks import check_not_negative, check_positive
@@ -43,6 +40,7 @@ def causal_mask(
         TypeError: If ``offset`` is not integer.
     """
     key_length = query_length if key_length is None else key_length
+    check_offset_size(offset)
     return _distances(query_length, key_length, jnp.asarray(offset)) <= 0
 
 
@@ -98,6 +96,7 @@ def window_mask(
         TypeError: If ``offset`` is not integer.
     """
     left, right = window_sides(window, False)
+    check_offset_size(offset)
     distances = _distances(query_length, key_length, jnp.asarray(offset))
     return (-left <= distances) & (distances <= right)
 
@@ -128,6 +127,7 @@ def block_mask(
     """
     check_positive(block_size=block_size)
     check_not_negative(num_previous=num_previous)
+    check_offset_size(offset)
     offset = jnp.asarray(offset)
     check_integer_dtype(offset=dtype_name(offset))
     queries = offset[..., None, None] + jnp.arange(query_length)[:, None]
@@ -205,97 +205,8 @@ def combine_masks(*masks: Array) -> Array:
     return functools.reduce(jnp.logical_and, [mask != 0 for mask in masks])
 
 
-def visible_keys(
-    query: Array,
-    key_length: int,
-    *,
-    mask: Array | None = None,
-    key_mask: Array | None = None,
-    bias: Array | None = None,
-    is_causal: bool = False,
-    offset: int | Array = 0,
-    window: int | tuple[int, int] | None = None,
-    segment_ids: Array | tuple[Array, Array] | None = None,
-) -> Array | None:
-    """Return the one mask of all that can hide a key; a key is visible where all allow it.
-
-    Args:
-        query: (..., N, T, H), of which only the shape is read.
-        key_length: S.
-        mask: As in ``scaled_dot_product_attention``, like all that follow.
-        key_mask: One per sample.
-        bias: Hides where it is -inf.
-        is_causal: Whether query i sees keys 0 .. i + offset only.
-        offset: Position of the first query among the keys.
-        window: Visible keys (left, right) of a query's own.
-        segment_ids: One array, or a pair (of queries, of keys), of segments that see themselves.
-
-    Returns:
-        Boolean, broadcasting to (..., N, T, S), or None if nothing can hide a key.
-
-    Raises:
-        ValueError: If a shape or the window does not fit.
-        TypeError: If a mask is floating, or ``offset`` is not integer.
-    """
-    T, S = query.shape[-2], key_length
-    allowed = []
-    if mask is not None:
-        check_mask_dtype(mask=dtype_name(mask))
-        allowed.append(align("mask", mask, query, S) != 0)
-    if key_mask is not None:
-        check_mask_dtype(key_mask=dtype_name(key_mask))
-        allowed.append(_per_sample("key_mask", key_mask, query, (S,))[..., None, :] != 0)
-    if bias is not None:
-        allowed.append(align("bias", bias, query, S) != -math.inf)
-    if is_causal or window is not None:
-        offset = jnp.asarray(offset)
-        if offset.ndim > 0:
-            offset = _per_sample("offset", offset, query, ())
-        distances = _distances(T, S, offset)
-        if is_causal:
-            allowed.append(distances <= 0)
-        if window is not None:
-            left, right = window_sides(window, is_causal)
-            allowed.append((-left <= distances) & (distances <= right))
-    if segment_ids is not None:
-        query_ids, key_ids = _segment_pair(segment_ids, T, S)
-        query_ids = _per_sample("segment_ids of the queries", query_ids, query, (T,))
-        key_ids = _per_sample("segment_ids of the keys", key_ids, query, (S,))
-        allowed.append(query_ids[..., :, None] == key_ids[..., None, :])
-    return functools.reduce(jnp.logical_and, allowed) if allowed else None
-
-
-def align(name: str, x: Array, query: Array, key_length: int) -> Array:
-    """Return a mask or bias in a shape that broadcasts to (..., N, T, S).
-
-    Args:
-        name: Of the argument, for the error.
-        x: (T, S); or without the axis N, one per sample; or with it.
-        query: (..., N, T, H), of which only the shape is read.
-        key_length: S.
-
-    Returns:
-        The same values.
-
-    Raises:
-        ValueError: If the shape does not fit.
-    """
-    return x.reshape(aligned_shape(name, x.shape, query.shape, key_length))
-
-
-def _per_sample(name: str, x: Array, query: Array, last: tuple[int, ...]) -> Array:
-    return x.reshape(per_sample_shape(name, x.shape, query.shape, last))
-
-
 def _distances(T: int, S: int, offset: Array) -> Array:
     """Return the key's position less the query's, ``offset.shape + (T, S)``."""
     check_integer_dtype(offset=dtype_name(offset))
     query_positions = offset[..., None, None] + jnp.arange(T)[:, None]
     return jnp.arange(S) - query_positions
-
-
-def _segment_pair(segment_ids: Array | tuple[Array, Array], T: int, S: int) -> tuple[Array, Array]:
-    if isinstance(segment_ids, tuple):
-        return segment_ids
-    check_segment_lengths(T, S)
-    return segment_ids, segment_ids

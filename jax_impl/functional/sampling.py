@@ -45,7 +45,7 @@ def choose_token(
     check_floating(logits=dtype_name(logits))
     check_choice_of_token(temperature=temperature, top_k=top_k, top_p=top_p)
     if not temperature:
-        return logits.argmax(-1)
+        return _first_largest(logits)
     if uniforms is None:
         raise ValueError(f"temperature={temperature} needs uniforms=")
     dtype = jnp.promote_types(logits.dtype, jnp.float32)
@@ -64,3 +64,11 @@ def choose_token(
     # Rounding of the sums must not lead past the last token that is kept.
     rank = jnp.minimum(((sums <= target) & (kept > 0)).sum(-1), (kept > 0).sum(-1) - 1)
     return jnp.take_along_axis(ids, rank[..., None].clip(min=0), -1)[..., 0]
+
+
+def _first_largest(logits: Array) -> Array:
+    """Return the lowest id of those with the largest logit; NaN counts as infinite."""
+    V = logits.shape[-1]
+    logits = jnp.where(jnp.isnan(logits), jnp.inf, logits)
+    ids = jnp.arange(V)
+    return jnp.where(logits < logits.max(-1, keepdims=True), V, ids).min(-1)

@@ -1,4 +1,6 @@
-"""Whether the numbers of a tensor can be looked at."""
+"""Whether the numbers of an array can be looked at, and looking at them."""
+
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,3 +17,9 @@ def is_concrete(x: Tensor) -> bool:
             return False
         x = functorch.get_unwrapped(x)
     return not (x.is_meta or isinstance(x, FakeTensor))
+
+
+def extremes(x: Tensor) -> tuple[Any, Any]:
+    """Return the smallest and the largest number of an array that is not empty."""
+    smallest, largest = torch.stack(x.aminmax()).tolist()
+    return smallest, largest

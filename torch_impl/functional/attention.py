@@ -20,7 +20,7 @@ from diptych.spec.checks import check_rate
 from ._autocast import without_autocast
 from ._dtype import dtype_name
 from .dropout import apply_dropout
-from .mask import align, visible_keys
+from .visibility import align, visible_keys
 
 
 @without_autocast

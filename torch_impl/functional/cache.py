@@ -20,7 +20,7 @@ from diptych.spec.checks import check_not_negative, check_one_dtype, check_posit
 
 from ._concrete import is_concrete
 from ._dtype import dtype_name
-from .mask import align
+from .visibility import align
 
 
 class Cache(NamedTuple):

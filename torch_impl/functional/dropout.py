@@ -6,6 +6,7 @@ from torch import Tensor
 from diptych.spec.attention_checks import check_keep, check_mask_dtype
 from diptych.spec.checks import check_floating, check_rate
 
+from ._draw import draw_kept
 from ._dtype import dtype_name
 
 
@@ -31,7 +32,7 @@ def apply_dropout(x: Tensor, rate: float, *, keep: Tensor | None = None) -> Tens
     if keep is None:
         if rate == 0:
             return x
-        kept = torch.rand_like(x, dtype=torch.float32) >= rate
+        kept = draw_kept(x, rate)
     else:
         check_mask_dtype(keep=dtype_name(keep))
         check_keep(tuple(keep.shape), tuple(x.shape))

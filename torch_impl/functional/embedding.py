@@ -4,9 +4,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as nnf
 
+from diptych.spec.attention_checks import check_integer_dtype
 from diptych.spec.checks import check_ids, check_width
 
-from ._concrete import is_concrete
+from ._concrete import extremes, is_concrete
+from ._dtype import dtype_name
 
 
 def embed(ids: Tensor, table: Tensor) -> Tensor:
@@ -25,13 +27,11 @@ def embed(ids: Tensor, table: Tensor) -> Tensor:
         TypeError: If the ids are not integers.
         IndexError: If an id is outside the table; names both.
     """
-    if ids.dtype.is_floating_point or ids.dtype.is_complex or ids.dtype == torch.bool:
-        raise TypeError(f"ids must be integers, not {str(ids.dtype).removeprefix('torch.')}")
+    check_integer_dtype(ids=dtype_name(ids))
     ids = ids.long()
+    if is_concrete(ids) and 0 not in ids.shape:
+        check_ids(*extremes(ids), table.shape[0])
     if is_concrete(ids):
-        if ids.numel():
-            smallest, largest = torch.stack(ids.aminmax()).tolist()
-            check_ids(smallest, largest, table.shape[0])
         return nnf.embedding(ids, table)
     inside = (ids >= 0) & (ids < table.shape[0])
     rows = nnf.embedding(torch.where(inside, ids, 0), table)

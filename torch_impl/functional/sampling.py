@@ -44,7 +44,7 @@ def choose_token(
     check_floating(logits=dtype_name(logits))
     check_choice_of_token(temperature=temperature, top_k=top_k, top_p=top_p)
     if not temperature:
-        return logits.argmax(-1)
+        return _first_largest(logits)
     if uniforms is None:
         raise ValueError(f"temperature={temperature} needs uniforms=")
     dtype = torch.promote_types(logits.dtype, torch.float32)
@@ -61,3 +61,11 @@ def choose_token(
     # Rounding of the sums must not lead past the last token that is kept.
     rank = ((sums <= target) & (kept > 0)).sum(-1).minimum((kept > 0).sum(-1) - 1)
     return torch.take_along_dim(ids, rank[..., None].clamp(min=0), -1)[..., 0]
+
+
+def _first_largest(logits: Tensor) -> Tensor:
+    """Return the lowest id of those with the largest logit; NaN counts as infinite."""
+    V = logits.shape[-1]
+    logits = torch.where(logits.isnan(), torch.inf, logits)
+    ids = torch.arange(V, device=logits.device)
+    return torch.where(logits < logits.amax(-1, keepdim=True), V, ids).amin(-1)

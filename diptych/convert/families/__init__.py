@@ -1,10 +1,13 @@
 """Families of foreign checkpoints: one file each, and this registry."""
 
+from .albert import ALBERT
 from .bart import BART
 from .bert import BERT
 from .bloom import BLOOM
 from .cohere import COHERE
+from .decoder import DecoderFamily
 from .deepseek_v3 import DEEPSEEK_V3
+from .distilbert import DISTILBERT
 from .falcon import FALCON
 from .family import RECIPES, Family, Recreated, Variants, recreate
 from .gemma import GEMMA
@@ -14,25 +17,33 @@ from .gpt2 import GPT2
 from .gpt_neox import GPT_NEOX
 from .gpt_oss import GPT_OSS
 from .llama import LLAMA
+from .llama_meta import LLAMA_META
 from .mistral import MISTRAL
 from .mixtral import MIXTRAL
+from .modernbert import MODERNBERT
 from .mpt import MPT
+from .nanogpt import MINGPT, NANOGPT
 from .olmo2 import OLMO2
 from .opt import OPT
 from .phi3 import PHI3
 from .qwen2 import QWEN2
 from .qwen3 import QWEN3
 from .qwen3_moe import QWEN3_MOE
+from .roberta import ROBERTA
 from .seed_encoder import SEED_ENCODER
+from .seed_gpt import SEED_GPT
 from .seed_head import SEED_HEAD
 from .starcoder2 import STARCODER2
 from .t5 import T5
+from .torch_layers import TORCH_LAYERS
+from .user import load_family
 from .whisper import WHISPER
 
 _ALL = (
     BERT,
     GPT2,
     LLAMA,
+    LLAMA_META,
     MISTRAL,
     QWEN2,
     QWEN3,
@@ -55,7 +66,15 @@ _ALL = (
     T5,
     BART,
     WHISPER,
+    ROBERTA,
+    DISTILBERT,
+    ALBERT,
+    MODERNBERT,
+    NANOGPT,
+    MINGPT,
+    TORCH_LAYERS,
     SEED_ENCODER,
+    SEED_GPT,
     SEED_HEAD,
 )
 FAMILIES: dict[str, Family] = {family.name: family for family in _ALL}
@@ -75,4 +94,14 @@ def named_family(family: str | Family) -> Family:
     return FAMILIES[family]
 
 
-__all__ = ["FAMILIES", "RECIPES", "Family", "Recreated", "Variants", "named_family", "recreate"]
+__all__ = [
+    "FAMILIES",
+    "RECIPES",
+    "DecoderFamily",
+    "Family",
+    "Recreated",
+    "Variants",
+    "load_family",
+    "named_family",
+    "recreate",
+]

@@ -15,12 +15,12 @@ from .bert_settings import SETTINGS
 from .family import Family, Variants
 
 _LAYER, _OURS = "encoder.layer.{i}", "layers.{i}"
-_EMBEDDINGS = {
+EMBEDDINGS = {
     "embeddings.word_embeddings": "embedding.token_embed",
     "embeddings.position_embeddings": "embedding.position_embed",
     "embeddings.token_type_embeddings": "embedding.token_type_embed",
 }
-_LINEARS = {
+LINEARS = {
     f"{_LAYER}.attention.self.query": f"{_OURS}.attention.q_proj",
     f"{_LAYER}.attention.self.key": f"{_OURS}.attention.k_proj",
     f"{_LAYER}.attention.self.value": f"{_OURS}.attention.v_proj",
@@ -29,7 +29,7 @@ _LINEARS = {
     f"{_LAYER}.output.dense": f"{_OURS}.feed_forward.down_proj",
     "pooler.dense": "pooler_proj",
 }
-_NORMS = {
+NORMS = {
     "embeddings.LayerNorm": "embedding.embed_norm",
     f"{_LAYER}.attention.output.LayerNorm": f"{_OURS}.attention_norm",
     f"{_LAYER}.output.LayerNorm": f"{_OURS}.feed_forward_norm",
@@ -69,9 +69,9 @@ def _rules(config: Config, variants: Variants) -> tuple[Rule, ...]:
     ours = "encoder." if heads else ""
     weight, bias = ("gamma", "beta") if "gamma_beta" in variants else ("weight", "bias")
     rules = [
-        rule(f"{theirs}{name}.weight", f"{ours}{to}.weight") for name, to in _EMBEDDINGS.items()
+        rule(f"{theirs}{name}.weight", f"{ours}{to}.weight") for name, to in EMBEDDINGS.items()
     ]
-    rules += _pairs(_LINEARS, theirs, ours) + _pairs(_NORMS, theirs, ours, weight, bias)
+    rules += _pairs(LINEARS, theirs, ours) + _pairs(NORMS, theirs, ours, weight, bias)
     rules += _pairs(_HEAD_LINEARS)
     for name in {"sequence_classification", "token_classification"} & heads.keys():
         rules += _pairs({_CLASSIFIER: f"{name}.classifier_proj"})
@@ -119,10 +119,10 @@ BERT = Family(
     summary="BertModel and its heads (transformers), with or without bert., gamma/beta, buffers",
     model_types=("bert",),
     templates=(
-        *_with_prefix([f"{name}.weight" for name in _EMBEDDINGS]),
-        *_with_prefix([f"{name}.{leaf}" for name in _LINEARS for leaf in ("weight", "bias")]),
+        *_with_prefix([f"{name}.weight" for name in EMBEDDINGS]),
+        *_with_prefix([f"{name}.{leaf}" for name in LINEARS for leaf in ("weight", "bias")]),
         *_with_prefix(
-            [f"{n}.{leaf}" for n in _NORMS for leaf in ("weight", "bias", "gamma", "beta")]
+            [f"{n}.{leaf}" for n in NORMS for leaf in ("weight", "bias", "gamma", "beta")]
         ),
         *_with_prefix(list(_BUFFERS)),
         *(f"{_TRANSFORM_NORM}.{leaf}" for leaf in ("weight", "bias", "gamma", "beta")),

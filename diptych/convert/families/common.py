@@ -12,8 +12,8 @@ NUMBER = (int, float)
 ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_python": "gelu",
-    "gelu_new": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_new": "gelu_tanh",
     "gelu_fast": "gelu_tanh",
     "quick_gelu": "quick_gelu",
     "relu": "relu",
@@ -119,12 +119,14 @@ def read_activation(values: Mapping[str, Any], key: str) -> str:
     return name
 
 
-def write_activation(activation: str) -> str:
-    """Return the usual name of one of our activations.
+def write_activation(activation: str, usual: str | None = None) -> str:
+    """Return the usual name of one of our activations; a family's own goes first.
 
     Raises:
         ValueError: If it has none.
     """
+    if usual is not None and ACTIVATIONS[usual] == activation:
+        return usual
     for theirs, ours in ACTIVATIONS.items():
         if ours == activation:
             return theirs

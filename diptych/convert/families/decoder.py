@@ -19,6 +19,8 @@ from .family import Family, Variants
 from .names import Modules, module_rules, module_templates
 from .rope import ROPE_SPELLINGS
 
+_UNTIE = "to read both, give --set tie_word_embeddings=false"
+
 
 @dataclass(frozen=True, kw_only=True)
 class DecoderFamily:
@@ -33,12 +35,16 @@ class DecoderFamily:
         select: From a config to those of the modules that it has, where names alone do not tell.
         settings: The settings that it knows.
         sizes: Settings that a bare state dict shows: the tensor, without the prefix, and its axis.
+        counts: Settings that a bare state dict shows as the length of a list, by its name.
+        flags: Settings that it shows by a tensor that is there or not.
         read: From settings, sizes included, to the config of the model with a head; raises
             ValueError, ``KEY: CAUSE``, where a setting is missing or refused.
         write: From that config to settings in the current spelling.
         transforms: From their tensors to ours, by their name in ``modules``.
         extra_rules: From a config and the prefix to rules that no table of modules gives.
         extra_names: The names that these may take, templates without the prefix.
+        settled: From a config to the one that its settings are read as: weights are reordered for
+            what no setting says.
         prefix: Before the names of a model with a head.
         layers: Their name of the list of layers, and the setting of their number.
         head: Their name of the output layer, outside the prefix.
@@ -55,10 +61,13 @@ class DecoderFamily:
     sizes: Mapping[str, tuple[str, int]]
     read: Callable[[dict[str, Any]], DecoderConfig]
     write: Callable[[DecoderConfig], dict[str, Any]]
+    counts: Mapping[str, str] = field(default_factory=dict)
+    flags: Mapping[str, str] = field(default_factory=dict)
     select: Callable[[DecoderConfig], Modules] | None = None
     transforms: Callable[[DecoderConfig], Mapping[str, Transform]] = lambda config: {}
     extra_rules: Callable[[DecoderConfig, str], list[Rule]] = lambda config, prefix: []
     extra_names: tuple[str, ...] = ()
+    settled: Callable[[DecoderConfig], DecoderConfig] = lambda config: config
     prefix: str = "model."
     layers: tuple[str, str] = ("layers", "num_hidden_layers")
     head: str = "lm_head"
@@ -85,6 +94,7 @@ class DecoderFamily:
             write_config=self._write_config,
             rules=self._rules,
             buffers={f"{p}{name}": r for p in prefixes for name, r in self.buffers.items()},
+            linen_norm=self.linen_norm,
         )
 
     def _find_variants(self, names: Collection[str]) -> Variants:
@@ -107,8 +117,12 @@ class DecoderFamily:
                 rank = len(shapes[f"{prefix}{name}"])
                 values[key] = axis_sizes(shapes, f"{prefix}{name}", rank)[axis]
         layers, key = self.layers
-        if values[key] is None:
-            values[key] = layer_count(shapes, f"{prefix}{layers}.")
+        for counted, name in {**self.counts, key: layers}.items():
+            if values[counted] is None:
+                values[counted] = layer_count(shapes, f"{prefix}{name}.")
+        for flag, name in self.flags.items():
+            if values[flag] is None:
+                values[flag] = f"{prefix}{name}" in shapes
         check_layer_count(values[key], shapes, key)
         config = self.read(values)
         return config if self._has_head(values, variants) else replace(config, head=None)
@@ -127,9 +141,10 @@ class DecoderFamily:
             wanted = self.write(config)
         except (AttributeError, TypeError) as error:
             raise ValueError(f"{self.name} has no such Decoder: {error}") from None
-        settings: dict[str, Any] = {**(source or {}), "model_type": self.model_types[0]}
-        if source and source.get("model_type") in self.model_types:
-            settings["model_type"] = source["model_type"]
+        # Made anew, no token is padding; the class's own default may lie outside the vocabulary.
+        settings: dict[str, Any] = {**(source or {"pad_token_id": None})}
+        if settings.get("model_type") not in self.model_types:
+            settings["model_type"] = self.model_types[0]
         if not settings.get("architectures"):
             settings["architectures"] = [self.architectures[0 if config.head else 1]]
         both = {key: wanted[key] for key in ROPE_SPELLINGS if key in wanted and key not in settings}
@@ -147,6 +162,7 @@ class DecoderFamily:
             read = self.read(self.settings.values(settings))
         except (TypeError, ValueError) as error:
             return str(error)
+        config = self.settled(config)
         return first_difference(config, read if config.head else replace(read, head=None))
 
     def _rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
@@ -171,4 +187,4 @@ class DecoderFamily:
     def _with_copy(self, table: Rule) -> Rule:
         if table.target != ("embedding.token_embed.weight",):
             return table
-        return rule((*table.source, f"{self.head}.weight"), table.target, Tie(2))
+        return rule((*table.source, f"{self.head}.weight"), table.target, Tie(2, _UNTIE))

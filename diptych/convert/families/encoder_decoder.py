@@ -13,7 +13,7 @@ from ...spec import Config, DecoderConfig, EncoderDecoderConfig, LogitsHeadConfi
 from ...spec.checks import Shape
 from ..rules import Rule, rule
 from ..settings import SettingsTable, axis_sizes, check_layer_count, layer_count
-from ..tie import Tie
+from ..tie import DELETE, Tie
 from ..transforms import Unstack
 from .common import first_difference
 from .family import Family, Variants
@@ -55,7 +55,7 @@ class EncoderDecoderFamily:
         prefix: Before the names of a model with a head.
         head: Their name of the output layer, outside the prefix.
         head_bias: Their name of its bias (1, V), if there is one.
-        untie: How to keep an output layer that differs from the token table.
+        untie: What to do where the output layer differs from the token table.
         buffers: Names, without the prefix, of what is no parameter, with their recipe.
         linen_norm: The leaf name of norms in Flax files.
     """
@@ -79,7 +79,7 @@ class EncoderDecoderFamily:
     prefix: str = "model."
     head: str = "lm_head"
     head_bias: str | None = None
-    untie: str = Tie.untie
+    untie: str = DELETE
     buffers: Mapping[str, str | None] = field(default_factory=dict)
     linen_norm: str = "scale"
 

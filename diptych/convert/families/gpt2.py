@@ -26,7 +26,7 @@ from .decoder import DecoderFamily
 from .llama_like import shortest_cycle, write_ends
 from .names import Modules
 
-_MODULES: Modules = {
+MODULES: Modules = {
     "wte": "embedding.token_embed",
     "wpe": "embedding.position_embed",
     "h.{i}.ln_1": "layers.{i}.attention_norm",
@@ -104,7 +104,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
     by_layer = len(scales) > 1 and len(set(scales)) > 1
     first = (config.d_model // layer.attention.num_heads) ** -0.5
     return {
-        "activation_function": write_activation(layer.feed_forward.activation),
+        "activation_function": write_activation(layer.feed_forward.activation, "gelu_new"),
         "attn_pdrop": layer.attention.attention_dropout,
         "embd_pdrop": embedding.dropout,
         "layer_norm_epsilon": layer.norm.of(1).eps,
@@ -125,7 +125,7 @@ GPT2 = DecoderFamily(
     summary="GPT-2 (GPT2LMHeadModel, GPT2Model), with or without transformer., mask buffers",
     model_types=("gpt2",),
     architectures=("GPT2LMHeadModel", "GPT2Model"),
-    modules=_MODULES,
+    modules=MODULES,
     settings=SettingsTable(
         understood={
             **ARCHITECTURES,

@@ -1,11 +1,15 @@
 """Llama 1 to 3 (Touvron et al. 2023; Grattafiori et al. 2024) as ``transformers`` stores it."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...spec import BlockConfig, DecoderConfig
 from ..settings import Setting, SettingsTable
+from ..transforms import Permute, Transform
 from .common import BOOKKEEPING, FIXED
 from .decoder import DecoderFamily
+from .fused import both_parts
 from .llama_like import (
     BUFFERS,
     MODULES,
@@ -35,6 +39,40 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
     return write_decoder(config) | biases
 
 
+def _settled(config: DecoderConfig) -> DecoderConfig:
+    """Return the config with halves rotated, as ``transformers`` does."""
+    layer: Any = config.layer
+    if not isinstance(config.layer, BlockConfig) or layer.attention.rotary is None:
+        return config
+    attention = replace(layer.attention, rotary=replace(layer.attention.rotary, interleaved=False))
+    return replace(config, layer=replace(layer, attention=attention))
+
+
+def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
+    """Return the way from halves to neighbours, for weights of an interleaved rotation."""
+    attention: Any = config.layers[0].attention
+    if not attention.rotary.interleaved:
+        return {}
+    num_heads, num_kv_heads, width = attention.sizes
+    ways = {"q": _to_neighbours(num_heads, width), "k": _to_neighbours(num_kv_heads, width)}
+    found: dict[str, Transform] = {}
+    for letter, way in ways.items():
+        found |= both_parts(f"layers.{{i}}.self_attn.{letter}_proj", way)
+    return found
+
+
+def _to_neighbours(num_heads: int, width: int) -> Permute:
+    half = width // 2
+    return Permute(
+        tuple(
+            head * width + side * half + i
+            for head in range(num_heads)
+            for i in range(half)
+            for side in range(2)
+        )
+    )
+
+
 LLAMA = DecoderFamily(
     name="llama",
     summary="Llama 1, 2, 3 and what copies it (LlamaForCausalLM, LlamaModel)",
@@ -49,6 +87,8 @@ LLAMA = DecoderFamily(
     sizes=SIZES,
     read=_read,
     write=_write,
+    transforms=_transforms,
+    settled=_settled,
     buffers=BUFFERS,
     linen_norm="weight",
 ).family

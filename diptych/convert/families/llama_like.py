@@ -158,7 +158,8 @@ def write_decoder(
 
 def head_dim(values: Mapping[str, Any]) -> int:
     """Return the width of a head."""
-    return values.get("head_dim") or values["hidden_size"] // values["num_attention_heads"]
+    given = values.get("head_dim")
+    return given or require(values, "hidden_size") // require(values, "num_attention_heads")
 
 
 def read_windows(values: Mapping[str, Any], types: Sequence[str]) -> list[int | None]:

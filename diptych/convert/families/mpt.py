@@ -87,10 +87,11 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 def _write(config: DecoderConfig) -> dict[str, Any]:
     layer: Any = config.layer
     alibi: Any = config.position_bias
+    most = float(alibi.max_exponent)
     return {
         "attn_config": {
             "alibi": True,
-            "alibi_bias_max": alibi.max_exponent,
+            "alibi_bias_max": int(most) if most.is_integer() else most,
             "attn_pdrop": layer.attention.attention_dropout,
             "softmax_scale": layer.attention.score.scale,
         },

@@ -28,6 +28,8 @@ _LAYER = "layers.{i}"
 _MODULES = {
     "embed_tokens": "embedding.token_embed",
     "embed_positions": "embedding.position_embed",
+    "project_in": "embedding.embed_proj",
+    "project_out": "head.embed_proj",
     f"{_LAYER}.self_attn_layer_norm": f"{_LAYER}.attention_norm",
     f"{_LAYER}.self_attn.q_proj": f"{_LAYER}.attention.q_proj",
     f"{_LAYER}.self_attn.k_proj": f"{_LAYER}.attention.k_proj",
@@ -43,11 +45,9 @@ _OFFSET = 2
 
 def _read(values: dict[str, Any]) -> DecoderConfig:
     d_model, vocab_size = require(values, "hidden_size"), require(values, "vocab_size")
-    if values["word_embed_proj_dim"] not in (None, d_model):
-        raise ValueError(
-            f"word_embed_proj_dim: {values['word_embed_proj_dim']} beside hidden_size {d_model}: "
-            "projected embeddings are not supported"
-        )
+    width = values["word_embed_proj_dim"] or d_model
+    # OPT-350m: narrower tables, projected before positions are added, and back before the head.
+    embed_dim = None if width == d_model else width
     bias, is_pre = values["enable_bias"], values["do_layer_norm_before"]
     layer = BlockConfig(
         attention=AttentionConfig(
@@ -78,10 +78,16 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
             norm=None,
             dropout=0.0,
             position_offset=_OFFSET,
+            embed_dim=embed_dim,
+            embed_bias=False,
+            embed_proj_of="sum" if embed_dim is None else "tokens",
         ),
         final_norm=NormConfig() if is_pre and not values["_remove_final_layer_norm"] else None,
         head=LogitsHeadConfig(
-            d_model=d_model, vocab_size=vocab_size, tied=values["tie_word_embeddings"]
+            d_model=d_model,
+            vocab_size=vocab_size,
+            tied=values["tie_word_embeddings"],
+            embed_dim=embed_dim,
         ),
     )
 
@@ -102,14 +108,14 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
         "max_position_embeddings": embedding.max_seq_len,
         "num_attention_heads": layer.attention.num_heads,
         "num_hidden_layers": config.num_layers,
-        "word_embed_proj_dim": config.d_model,
+        "word_embed_proj_dim": embedding.embed_dim or config.d_model,
         **write_ends(config),
     }
 
 
 OPT = DecoderFamily(
     name="opt",
-    summary="OPT (OPTForCausalLM, OPTModel), all sizes but 350m",
+    summary="OPT (OPTForCausalLM; OPTModel, but not of 350m)",
     model_types=("opt",),
     architectures=("OPTForCausalLM", "OPTModel"),
     modules={f"decoder.{theirs}": ours for theirs, ours in _MODULES.items()},
@@ -136,7 +142,8 @@ OPT = DecoderFamily(
     ),
     sizes={
         "vocab_size": ("decoder.embed_tokens.weight", 0),
-        "hidden_size": ("decoder.embed_tokens.weight", 1),
+        "hidden_size": ("decoder.embed_positions.weight", 1),
+        "word_embed_proj_dim": ("decoder.embed_tokens.weight", 1),
         "ffn_dim": ("decoder.layers.0.fc1.weight", 0),
     },
     read=_read,

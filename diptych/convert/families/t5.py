@@ -215,7 +215,7 @@ T5 = EncoderDecoderFamily(
     write=_write,
     always=("tie_word_embeddings",),
     prefix="",
-    untie="give --set tie_word_embeddings=false",
+    untie="to read both, give --set tie_word_embeddings=false",
     buffers={"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": None},
     linen_norm="weight",
 ).family

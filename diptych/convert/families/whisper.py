@@ -129,5 +129,5 @@ WHISPER = EncoderDecoderFamily(
     read_head=_read_head,
     write=_write,
     head="proj_out",
-    untie="give --set tie_word_embeddings=false",
+    untie="to read both, give --set tie_word_embeddings=false",
 ).family

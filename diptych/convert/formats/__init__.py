@@ -14,9 +14,10 @@ from .containment import contained
 from .fault import fault, printable
 from .folder import Format, read_folder
 from .output import Planned
-from .recognise import is_safetensors, recognise
+from .parameters import pick_parameters
+from .recognise import is_msgpack, is_safetensors, recognise
 from .safetensors import read_safetensors, write_safetensors
-from .shards import INDEX_SUFFIX, read_sharded, write_sharded
+from .shards import INDEX_SUFFIX, write_sharded
 from .source import FileSource
 from .tensor import Tensor
 
@@ -25,6 +26,24 @@ def _read_torch_pickle(path: Path) -> Container:
     from .torch_pickle import read_torch_pickle
 
     return read_torch_pickle(path)
+
+
+def _read_msgpack(path: Path) -> Container:
+    from .msgpack import read_msgpack
+
+    return read_msgpack(path)
+
+
+def _read_orbax(path: Path) -> Container:
+    from .orbax import read_orbax
+
+    return read_orbax(path)
+
+
+def _read_orbax_steps(folder: Path) -> Container | None:
+    from .orbax_steps import read_steps
+
+    return read_steps(folder)
 
 
 _FORMATS = (
@@ -43,6 +62,22 @@ _FORMATS = (
             ("optimizer.bin", "optimizer.pt", "rng_state.pth", "scheduler.pt", "training_args.bin")
         ),
         read=_read_torch_pickle,
+    ),
+    Format(
+        kind="msgpack",
+        suffixes=(".msgpack",),
+        preferred=("flax_model.msgpack",),
+        bookkeeping=frozenset(("opt_state.msgpack", "optimizer_state.msgpack")),
+        read=_read_msgpack,
+        separator="/",
+        pick=pick_parameters,
+    ),
+    Format(
+        kind="orbax",
+        suffixes=("_METADATA", "manifest.ocdbt"),
+        preferred=("_METADATA", "manifest.ocdbt"),
+        bookkeeping=frozenset(("_CHECKPOINT_METADATA",)),
+        read=_read_orbax,
     ),
 )
 
@@ -70,7 +105,8 @@ class Writer(Protocol):
             arrays: Name and values of every tensor, in the order of ``plan``.
             file_name: The name of a single file; shards and index are named after it.
             max_shard_size: The most bytes of tensors in a file; None writes a single file.
-            metadata: Texts for the header, "format" among them; a pickle has no place for them.
+            metadata: Texts for the header of safetensors, "format" among them; Orbax wraps every
+                array as an ``nnx.State`` does where it is "flax".
 
         Returns:
             The names of the files written.
@@ -108,8 +144,43 @@ def _write_torch_pickle(
     return write_sharded(folder, file_name, plan, arrays, max_shard_size, write_torch_pickle)
 
 
+def _write_msgpack(
+    folder: Path,
+    plan: Sequence[Planned],
+    arrays: Iterable[tuple[str, np.ndarray]],
+    *,
+    file_name: str,
+    max_shard_size: int | None = None,
+    metadata: Mapping[str, str],
+) -> tuple[str, ...]:
+    from .msgpack_writer import write_msgpack
+
+    return write_sharded(folder, file_name, plan, arrays, max_shard_size, write_msgpack, "/")
+
+
+def _write_orbax(
+    folder: Path,
+    plan: Sequence[Planned],
+    arrays: Iterable[tuple[str, np.ndarray]],
+    *,
+    file_name: str,
+    max_shard_size: int | None = None,
+    metadata: Mapping[str, str],
+) -> tuple[str, ...]:
+    from .orbax_writer import write_orbax
+
+    if max_shard_size is not None:
+        raise ValueError("max_shard_size: Orbax has files of their own for each tensor")
+    return write_orbax(folder, plan, arrays, is_state=metadata["format"] == "flax")
+
+
 WRITERS: Mapping[str, Writer] = MappingProxyType(
-    {"safetensors": _write_safetensors, "pt": _write_torch_pickle}
+    {
+        "safetensors": _write_safetensors,
+        "pt": _write_torch_pickle,
+        "msgpack": _write_msgpack,
+        "orbax": _write_orbax,
+    }
 )
 """The writer of each kind of container."""
 
@@ -118,24 +189,27 @@ def find_container(path: Path) -> Container:
     """The tensors of a checkpoint, from headers only.
 
     Args:
-        path: A file, an index of shards, or a folder, of which safetensors are read, else pickles.
+        path: A file, an index of shards, or a folder, of which safetensors are read, else pickles,
+            else msgpack, else what Orbax saved.
 
     Raises:
         CheckpointError: There is no checkpoint, it is damaged, or it is ambiguous.
     """
     path = Path(path)
     if os.path.isdir(path):
-        return read_folder(path, _FORMATS)
+        return read_folder(path, _FORMATS, _read_orbax_steps)
     name = path.name.removesuffix(INDEX_SUFFIX)
     for form in _FORMATS:
         if name.endswith(form.suffixes):
-            return read_sharded(path, form.read) if name != path.name else form.read(path)
+            return form.open(path)
     source = FileSource(path)
     start = source.read(0, 512)
     if is_safetensors(start, source.size):
         return read_safetensors(path)
     if start.startswith((b"PK\x03\x04", b"\x80")):
         return _read_torch_pickle(path)
+    if is_msgpack(start):
+        return pick_parameters(_read_msgpack(path))
     kind = recognise(start, source.size)
     raise fault(path, f"is {kind}" if kind else "is no checkpoint that is read")
 

@@ -10,7 +10,7 @@ from .tensor import Tensor
 
 @dataclass(frozen=True)
 class Branch:
-    """One dictionary of a pickle.
+    """One dictionary of a pickle, of a Flax tree, or of a tree that Orbax saved.
 
     Args:
         tensors: Its tensors by name.
@@ -28,12 +28,12 @@ class Container:
     """A checkpoint's tensors, from headers only.
 
     Args:
-        kind: "safetensors" or "pt".
+        kind: "safetensors", "pt", "msgpack" or "orbax".
         files: The files that were opened, the index first where there is one.
-        tensors: The tensors by name; empty where a pickle has several dictionaries that hold
+        tensors: The tensors by name; empty where a file has several dictionaries that hold
             tensors, of which ``select`` takes one.
         metadata: The texts that a safetensors file carries beside its tensors.
-        tree: The dictionaries of a pickle by path ("" is the outermost, "state_dict" one in it).
+        tree: A file's dictionaries by path ("" is the outermost, "state_dict" one in it).
         notes: Lines for the user, such as which other weights in the folder were not read.
     """
 

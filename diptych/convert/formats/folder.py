@@ -9,7 +9,7 @@ from .containment import contained
 from .fault import fault, printable
 from .shards import INDEX_SUFFIX, read_sharded
 
-_UNREAD_SUFFIXES = (".msgpack", ".h5")
+_UNREAD_SUFFIXES = (".h5",)
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class Format:
         preferred: The names that weights usually have, best first.
         bookkeeping: Names with such an ending that are no weights.
         read: Reads one file.
+        separator: What an index has between the parts of a name.
+        pick: Takes the model out of all that was read.
     """
 
     kind: str
@@ -29,14 +31,27 @@ class Format:
     preferred: tuple[str, ...]
     bookkeeping: frozenset[str]
     read: Callable[[Path], Container]
+    separator: str = "."
+    pick: Callable[[Container], Container] = lambda container: container
+
+    def open(self, path: Path) -> Container:
+        """The container of a file, or of an index and its files."""
+        if path.name.endswith(INDEX_SUFFIX):
+            return self.pick(read_sharded(path, self.read, self.separator))
+        return self.pick(self.read(path))
 
 
-def read_folder(folder: Path, formats: tuple[Format, ...]) -> Container:
+def read_folder(
+    folder: Path,
+    formats: tuple[Format, ...],
+    read_nested: Callable[[Path], Container | None],
+) -> Container:
     """The container in a folder, of the first format that has files there.
 
     Args:
         folder: The folder.
         formats: The formats, best first.
+        read_nested: Reads what lies in subfolders, where no format has files; None for nothing.
 
     Raises:
         CheckpointError: There is none, or it is not clear which files belong together.
@@ -50,10 +65,7 @@ def read_folder(folder: Path, formats: tuple[Format, ...]) -> Container:
         if chosen is None:
             continue
         path = contained(folder, chosen, folder)
-        if chosen.endswith(INDEX_SUFFIX):
-            container = read_sharded(path, form.read)
-        else:
-            container = form.read(path)
+        container = form.open(path)
         read = {path.name for path in container.files}
         left = [name for name in _weights(names, formats) if name not in read]
         if left:
@@ -61,7 +73,11 @@ def read_folder(folder: Path, formats: tuple[Format, ...]) -> Container:
             note = f"not read, beside {printable(chosen)}: {shown}"
             container = replace(container, notes=(*container.notes, note))
         return container
-    raise fault(folder, "holds no weights that are read (.safetensors, .bin, .pt, .pth, .ckpt)")
+    nested = read_nested(folder)
+    if nested is not None:
+        return nested
+    suffixes = ", ".join(suffix for form in formats for suffix in form.suffixes)
+    raise fault(folder, f"holds no weights that are read ({suffixes})")
 
 
 def _weights(names: list[str], formats: tuple[Format, ...]) -> list[str]:

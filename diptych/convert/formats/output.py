@@ -41,7 +41,7 @@ class OutputFile:
         self._file = open(self.path, "xb", buffering=0)
         return self
 
-    def write(self, data: bytes | memoryview, position: int) -> None:
+    def write(self, data: bytes | bytearray | memoryview, position: int) -> None:
         """Writes all bytes from a position on."""
         self._file.seek(position)
         rest = memoryview(data)

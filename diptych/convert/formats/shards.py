@@ -22,17 +22,22 @@ INDEX_SUFFIX = ".index.json"
 _LONGEST_INDEX = 1 << 27
 
 
-def read_sharded(index: Path, read_file: Callable[[Path], Container]) -> Container:
+def read_sharded(
+    index: Path, read_file: Callable[[Path], Container], separator: str = "."
+) -> Container:
     """The tensors of all files that an index names.
 
     Args:
         index: The index, JSON with ``weight_map`` (tensor name -> file name beside the index).
         read_file: Reads one file.
+        separator: What the index has between the parts of a name, where files have a dot.
 
     Raises:
         CheckpointError: The index or a file is damaged, or they contradict each other.
     """
     weight_map, total_size = _read_index(index)
+    if separator != ".":
+        weight_map = _with_dots(index, weight_map, separator)
     names = sorted(set(weight_map.values()))
     paths = {name: contained(index.parent, name, index) for name in names}
     missing = [name for name, path in paths.items() if not os.path.exists(path)]
@@ -65,6 +70,7 @@ def write_sharded(
     arrays: Iterable[tuple[str, np.ndarray]],
     max_shard_size: int | None,
     write_file: Callable[[Path, Sequence[Planned], Iterable[tuple[str, np.ndarray]]], None],
+    separator: str = ".",
 ) -> tuple[str, ...]:
     """Writes one file, or several with an index when one would be larger than allowed.
 
@@ -75,6 +81,7 @@ def write_sharded(
         arrays: Name and values of every tensor.
         max_shard_size: The most bytes of tensors in a file; a larger tensor has one of its own.
         write_file: Writes one file.
+        separator: What the index gets between the parts of a name.
 
     Returns:
         The names of the files written.
@@ -90,7 +97,8 @@ def write_sharded(
     for number, shard in enumerate(shards, start=1):
         names.append(f"{stem}-{number:05d}-of-{len(shards):05d}{suffix}")
         write_file(folder / names[-1], shard, remaining)
-        weight_map |= dict.fromkeys((planned.name for planned in shard), names[-1])
+        keys = (planned.name.replace(".", separator) for planned in shard)
+        weight_map |= dict.fromkeys(keys, names[-1])
     total = sum(check_shape(planned.dtype, planned.shape) for planned in plan)
     index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(weight_map.items()))}
     names.append(file_name + INDEX_SUFFIX)
@@ -135,6 +143,16 @@ def _read_index(index: Path) -> tuple[dict[str, str], int | None]:
     if not weight_map:
         raise fault(index, "is no index of shards: it has no weight_map, or an empty one")
     return weight_map, total_size
+
+
+def _with_dots(index: Path, weight_map: Mapping[str, str], separator: str) -> dict[str, str]:
+    dotted: dict[str, str] = {}
+    for name, file in weight_map.items():
+        plain = name.replace(separator, ".")
+        if plain in dotted:
+            raise fault(index, "two entries have this name", plain)
+        dotted[plain] = file
+    return dotted
 
 
 def _read_total_size(reader: JsonReader) -> int | None:

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
@@ -19,6 +19,9 @@ class Source(Protocol):
     def read_into(self, buffer: memoryview, position: int) -> None:
         """Fills the whole buffer with the bytes from a position on."""
 
+    def for_parts(self) -> "Source":
+        """The same bytes where parts of them can be read at little cost, itself if it can."""
+
 
 class MemorySource:
     """Bytes that came with a file's structure, already in memory.
@@ -28,12 +31,40 @@ class MemorySource:
         data: The bytes.
     """
 
-    def __init__(self, path: Path, data: bytes):
+    def __init__(self, path: Path, data: bytes | bytearray):
         self.path = path
         self._data = data
 
     def read_into(self, buffer: memoryview, position: int) -> None:
         buffer[:] = memoryview(self._data)[position : position + len(buffer)]
+
+    def for_parts(self) -> "MemorySource":
+        return self
+
+
+class JoinedSource:
+    """Ranges of another source, one behind the other.
+
+    Args:
+        source: What they are in.
+        ranges: First byte and number of bytes of each.
+    """
+
+    def __init__(self, source: Source, ranges: Sequence[tuple[int, int]]):
+        self.path = source.path
+        self._source, self._ranges = source, tuple(ranges)
+
+    def read_into(self, buffer: memoryview, position: int) -> None:
+        for start, length in self._ranges:
+            if position < length and buffer:
+                count = min(length - position, len(buffer))
+                self._source.read_into(buffer[:count], start + position)
+                buffer, position = buffer[count:], 0
+            else:
+                position = max(0, position - length)
+
+    def for_parts(self) -> "JoinedSource":
+        return self
 
 
 class FileSource:
@@ -58,6 +89,9 @@ class FileSource:
     def read_into(self, buffer: memoryview, position: int) -> None:
         with self.opened() as file:
             self._fill(file, buffer, position)
+
+    def for_parts(self) -> "FileSource":
+        return self
 
     def read(self, position: int, length: int) -> bytes:
         """The bytes from a position on; fewer where the file ends before."""

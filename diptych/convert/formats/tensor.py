@@ -66,7 +66,8 @@ class Tensor:
             self.source.read_into(_bytes(values), self.position)
         else:
             # Bits are copied as unsigned integers, so that no NaN is touched.
-            self._gather(values.view(_word(values.itemsize)), self.position, self.strides)
+            words = values.view(_word(values.itemsize))
+            self._gather(self.source.for_parts(), words, self.position, self.strides)
         if self.big_endian == (sys.byteorder == "little"):
             part = 2 if values.dtype.kind == "c" else 1
             values.reshape(-1).view(_word(values.itemsize // part)).byteswap(inplace=True)
@@ -84,18 +85,21 @@ class Tensor:
         if self.strides is not None or not is_native or self.dtype == "BOOL":
             yield _bytes(self.read())
             return
+        source = self.source.for_parts()
         buffer = memoryview(bytearray(min(_PIECE, self.nbytes)))
         for start in range(0, self.nbytes, _PIECE):
             piece = buffer[: self.nbytes - start]
-            self.source.read_into(piece, self.position + start)
+            source.read_into(piece, self.position + start)
             yield piece
 
-    def _gather(self, out: np.ndarray, position: int, strides: tuple[int, ...]) -> None:
+    def _gather(
+        self, source: Source, out: np.ndarray, position: int, strides: tuple[int, ...]
+    ) -> None:
         """Fills ``out``, block by block along its longest stride, never over 16 MiB at a time."""
         span = 1 + sum((size - 1) * step for size, step in zip(out.shape, strides, strict=True))
         if span * out.itemsize <= _BLOCK:
             stored = np.empty(span, out.dtype)
-            self.source.read_into(_bytes(stored), position)
+            source.read_into(_bytes(stored), position)
             out[...] = as_strided(stored, out.shape, [step * out.itemsize for step in strides])
             return
         axis = max(range(out.ndim), key=lambda index: strides[index] * (out.shape[index] > 1))
@@ -103,7 +107,7 @@ class Tensor:
         count = max(1, _BLOCK // step - 1)
         for start in range(0, out.shape[axis], count):
             block = (slice(None),) * axis + (slice(start, start + count),)
-            self._gather(out[block], position + start * step, strides)
+            self._gather(source, out[block], position + start * step, strides)
 
 
 def _bytes(values: np.ndarray) -> memoryview:

@@ -1,0 +1,127 @@
+"""GPTs trained with nanoGPT and minGPT (Karpathy): GPT-2's names, weights (out, in).
+
+Their training files hold the weights under ``model``. The number of heads is in no tensor.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...spec import (
+    AttentionConfig,
+    BlockConfig,
+    DecoderConfig,
+    FeedForwardConfig,
+    LogitsHeadConfig,
+    NormConfig,
+    ScoreConfig,
+    TextEmbeddingConfig,
+)
+from ..settings import Setting, SettingsTable, require
+from ..transforms import Split, Transform
+from .common import BOOKKEEPING, NUMBER
+from .decoder import DecoderFamily
+from .fused import both_parts
+from .gpt2 import MODULES
+from .llama_like import write_ends
+
+_SIZES = {
+    "vocab_size": ("wte.weight", 0),
+    "n_embd": ("wte.weight", 1),
+    "block_size": ("wpe.weight", 0),
+}
+
+
+def _reader(activation: str) -> Any:
+    def read(values: dict[str, Any]) -> DecoderConfig:
+        d_model, vocab_size = require(values, "n_embd"), require(values, "vocab_size")
+        bias, dropout = values["bias"] is not False, values["dropout"]
+        norm = NormConfig(eps=1e-5, bias=bias)
+        return DecoderConfig(
+            layer=BlockConfig(
+                attention=AttentionConfig(
+                    d_model=d_model,
+                    num_heads=require(values, "n_head"),
+                    qkv_bias=bias,
+                    out_bias=bias,
+                    attention_dropout=dropout,
+                    score=ScoreConfig(is_causal=True),
+                ),
+                feed_forward=FeedForwardConfig(
+                    d_model=d_model, d_ff=4 * d_model, activation=activation, bias=bias
+                ),
+                norm=norm,
+                dropout=dropout,
+            ),
+            num_layers=require(values, "n_layer"),
+            embedding=TextEmbeddingConfig(
+                vocab_size=vocab_size,
+                d_model=d_model,
+                max_seq_len=require(values, "block_size"),
+                num_token_types=0,
+                norm=None,
+                dropout=dropout,
+            ),
+            final_norm=norm,
+            head=LogitsHeadConfig(
+                d_model=d_model, vocab_size=vocab_size, tied=values["tie_word_embeddings"]
+            ),
+        )
+
+    return read
+
+
+def _write(config: DecoderConfig) -> dict[str, Any]:
+    layer: Any = config.layer
+    embedding: Any = config.embedding
+    return {
+        "bias": layer.attention.out_bias,
+        "block_size": embedding.max_seq_len,
+        "dropout": layer.dropout,
+        "n_embd": config.d_model,
+        "n_head": layer.attention.num_heads,
+        "n_layer": config.num_layers,
+        **write_ends(config),
+    }
+
+
+def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
+    return both_parts("h.{i}.attn.c_attn", Split(3))
+
+
+def _family(name: str, summary: str, activation: str, tied: bool) -> Any:
+    return DecoderFamily(
+        name=name,
+        summary=summary,
+        model_types=(name,),
+        architectures=("GPT", "GPT"),
+        modules=MODULES,
+        settings=SettingsTable(
+            understood={
+                "bias": Setting(bool),
+                "block_size": Setting(int),
+                "dropout": Setting(NUMBER, 0.0),
+                "n_embd": Setting(int),
+                "n_head": Setting(int),
+                "n_layer": Setting(int),
+                "tie_word_embeddings": Setting(bool, tied),
+                "vocab_size": Setting(int),
+            },
+            bookkeeping=BOOKKEEPING | {"architectures"},
+        ),
+        sizes=_SIZES,
+        flags={"bias": "ln_f.bias"},
+        read=_reader(activation),
+        write=_write,
+        transforms=_transforms,
+        prefix="transformer.",
+        layers=("h", "n_layer"),
+        buffers={"h.{i}.attn.bias": "lower_triangle", "h.{i}.attn.masked_bias": None},
+    ).family
+
+
+NANOGPT = _family(
+    "nanogpt", "nanoGPT's training files (exact gelu, tied head): --set n_head=...", "gelu", True
+)
+MINGPT = _family(
+    "mingpt", "minGPT's (tanh gelu, a head of its own): --set n_head=...", "gelu_tanh", False
+)

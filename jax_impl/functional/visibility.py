@@ -1,0 +1,115 @@
+"""Which keys a query may attend to, by every argument that can hide one.
+
+T query positions   S key positions   N query heads   H head width
+"""
+
+import functools
+import math
+
+import jax.numpy as jnp
+from jax import Array
+
+from diptych.spec.attention_checks import (
+    aligned_shape,
+    check_integer_dtype,
+    check_mask_dtype,
+    check_offset_size,
+    check_pair,
+    check_segment_lengths,
+    per_sample_shape,
+    window_sides,
+)
+
+from ._dtype import dtype_name
+from .mask import causal_mask, window_mask
+
+
+def visible_keys(
+    query: Array,
+    key_length: int,
+    *,
+    mask: Array | None = None,
+    key_mask: Array | None = None,
+    bias: Array | None = None,
+    is_causal: bool = False,
+    offset: int | Array = 0,
+    window: int | tuple[int, int] | None = None,
+    segment_ids: Array | tuple[Array, Array] | None = None,
+) -> Array | None:
+    """Return the one mask of all that can hide a key; a key is visible where all allow it.
+
+    Args:
+        query: (..., N, T, H), of which only the shape is read.
+        key_length: S.
+        mask: As in ``scaled_dot_product_attention``, like all that follow.
+        key_mask: One per sample.
+        bias: Hides where it is -inf.
+        is_causal: Whether query i sees keys 0 .. i + offset only.
+        offset: Position of the first query among the keys.
+        window: Visible keys (left, right) of a query's own.
+        segment_ids: One array, or a pair (of queries, of keys), of segments that see themselves.
+
+    Returns:
+        Boolean, broadcasting to (..., N, T, S), or None if nothing can hide a key.
+
+    Raises:
+        ValueError: If a shape or the window does not fit.
+        TypeError: If a mask is floating, or ``offset`` or a segment is not integer.
+    """
+    T, S = query.shape[-2], key_length
+    allowed = []
+    if mask is not None:
+        check_mask_dtype(mask=dtype_name(mask))
+        allowed.append(align("mask", mask, query, S) != 0)
+    if key_mask is not None:
+        check_mask_dtype(key_mask=dtype_name(key_mask))
+        allowed.append(_per_sample("key_mask", key_mask, query, (S,))[..., None, :] != 0)
+    if bias is not None:
+        allowed.append(align("bias", bias, query, S) != -math.inf)
+    if is_causal or window is not None:
+        check_offset_size(offset)
+        offset = jnp.asarray(offset)
+        if offset.ndim > 0:
+            offset = _per_sample("offset", offset, query, ())
+    if is_causal:
+        allowed.append(causal_mask(T, S, offset=offset))
+    if window is not None:
+        allowed.append(window_mask(T, S, window_sides(window, is_causal), offset=offset))
+    if segment_ids is not None:
+        query_ids, key_ids = _segment_pair(segment_ids, T, S)
+        check_integer_dtype(segment_ids=dtype_name(query_ids))
+        check_integer_dtype(segment_ids=dtype_name(key_ids))
+        query_ids = _per_sample("segment_ids of the queries", query_ids, query, (T,))
+        key_ids = _per_sample("segment_ids of the keys", key_ids, query, (S,))
+        allowed.append(query_ids[..., :, None] == key_ids[..., None, :])
+    return functools.reduce(jnp.logical_and, allowed) if allowed else None
+
+
+def align(name: str, x: Array, query: Array, key_length: int) -> Array:
+    """Return a mask or bias in a shape that broadcasts to (..., N, T, S).
+
+    Args:
+        name: Of the argument, for the error.
+        x: (T, S); or without the axis N, one per sample; or with it.
+        query: (..., N, T, H), of which only the shape is read.
+        key_length: S.
+
+    Returns:
+        The same values.
+
+    Raises:
+        ValueError: If the shape does not fit.
+    """
+    return x.reshape(aligned_shape(name, x.shape, query.shape, key_length))
+
+
+def _per_sample(name: str, x: Array, query: Array, last: tuple[int, ...]) -> Array:
+    return x.reshape(per_sample_shape(name, x.shape, query.shape, last))
+
+
+def _segment_pair(segment_ids: Array | tuple[Array, Array], T: int, S: int) -> tuple[Array, Array]:
+    if isinstance(segment_ids, tuple | list):
+        check_pair("segment_ids", segment_ids)
+        return segment_ids[0], segment_ids[1]
+    check_segment_lengths(T, S)
+    return segment_ids, segment_ids

@@ -1,0 +1,135 @@
+"""Settings of every family: both spellings, none at all, made anew, tied or not, or refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from diptych.convert import convert_checkpoint, open_checkpoint
+from diptych.convert.families import FAMILIES
+from diptych.spec import CheckpointError
+from parity_tests.checkpoints import stored_tensors, write_checkpoint
+from parity_tests.family_cases import CASES
+from parity_tests.tiny_transformers import FamilyCase, call_theirs, save_tiny
+
+all_cases = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+HEADS = ("num_attention_heads", "n_head", "n_heads")
+
+
+def settings_of(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "config.json").read_text())
+
+
+@all_cases
+def test_both_spellings_of_a_rotation_say_the_same(case: FamilyCase, tmp_path):
+    save_tiny(case, tmp_path)
+    opened = open_checkpoint(tmp_path)
+    assert opened.family is not None
+    both = opened.family.write_config(opened.config, None)
+    if "rope_parameters" not in both:
+        return
+    old = {key: value for key, value in both.items() if key != "rope_parameters"}
+    new = {key: value for key, value in both.items() if key not in ("rope_theta", "rope_scaling")}
+    for settings in (both, old, new):
+        assert open_checkpoint(tmp_path, config=settings).config == opened.config
+
+
+@all_cases
+def test_settings_made_anew_mean_the_same_to_transformers(case: FamilyCase, tmp_path):
+    """A folder of ours that knows no source: what is written for it computes the same bits."""
+    save_tiny(case, tmp_path / "source")
+    convert_checkpoint(tmp_path / "source", tmp_path / "flax", to="flax")
+    for name in ("source_config.json", "diptych.json"):
+        (tmp_path / "flax" / name).unlink()
+    convert_checkpoint(tmp_path / "flax", tmp_path / "anew", to="hf", family=case.family)
+    before = call_theirs(case, tmp_path / "source", torch.float32)
+    for name, array in call_theirs(case, tmp_path / "anew", torch.float32).items():
+        np.testing.assert_array_equal(array, before[name], err_msg=name)
+
+
+@all_cases
+def test_what_a_bare_state_dict_lacks_is_asked_for(case: FamilyCase, tmp_path):
+    """Sizes are read from the shapes; the number of heads is not guessed."""
+    save_tiny(case, tmp_path)
+    weights, settings = tmp_path / "model.safetensors", settings_of(tmp_path)
+    heads = next(key for key in HEADS if key in settings)
+    with pytest.raises(CheckpointError, match="not in the checkpoint; give --set"):
+        open_checkpoint(weights, family=case.family)
+    sizes = {"hidden_size", "d_model", "n_embd", "vocab_size"}
+    if case.family != "albert":  # whose layers share their weights
+        sizes |= {"num_hidden_layers", "n_layer", "n_layers"}
+    given = {key: value for key, value in settings.items() if key not in sizes}
+    opened = open_checkpoint(weights, family=case.family, settings=given | {heads: 4})
+    assert opened.config == open_checkpoint(tmp_path).config
+
+
+@all_cases
+def test_a_setting_that_is_not_understood_is_refused(case: FamilyCase, tmp_path):
+    save_tiny(case, tmp_path)
+    for extra, words in (
+        ({"rotary_turns": 3}, "rotary_turns: setting not understood"),
+        ({"quantization_config": {"bits": 4}}, "quantization_config"),
+        ({"tie_word_embeddings": "yes"}, 'tie_word_embeddings: "yes" '),
+        ({"model_type": "gpt9"}, "model_type: 'gpt9' is of no family"),
+    ):
+        with pytest.raises(CheckpointError) as caught:
+            open_checkpoint(tmp_path, config=settings_of(tmp_path) | extra)
+        assert words in str(caught.value)
+
+
+def head_of(case: FamilyCase) -> str:
+    return {"gpt_neox": "embed_out"}.get(case.family, "lm_head")
+
+
+TIED = [name for name, case in CASES.items() if name in ("gpt2", "llama 3.1", "gemma", "bloom")]
+
+
+@pytest.mark.parametrize("name", TIED)
+def test_a_tied_table_may_stand_twice_if_it_is_the_same(name, tmp_path):
+    case = CASES[name]
+    save_tiny(case, tmp_path / "source")
+    tensors = stored_tensors(tmp_path / "source")
+    settings = settings_of(tmp_path / "source")
+    table = next(
+        n for n in tensors if n.endswith(("embed_tokens.weight", "wte.weight", "embeddings.weight"))
+    )
+    copy = f"{head_of(case)}.weight"
+    twice = tensors | {copy: tensors[table].copy()}
+    source = write_checkpoint(tmp_path / "twice", twice, settings)
+    convert_checkpoint(source, tmp_path / "flax", to="flax")
+    convert_checkpoint(tmp_path / "flax", tmp_path / "back", to="hf")
+    assert stored_tensors(tmp_path / "back").keys() == twice.keys()
+    other = twice | {copy: tensors[table] + 1}
+    source = write_checkpoint(tmp_path / "other", other, settings)
+    with pytest.raises(CheckpointError, match=r"tied copies differ.*tie_word_embeddings"):
+        convert_checkpoint(source, tmp_path / "out", to="flax")
+    untied = {"tie_word_embeddings": False}
+    convert_checkpoint(source, tmp_path / "untied", to="flax", settings=untied)
+    assert open_checkpoint(tmp_path / "untied").config.head.tied is False
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "gpt_neox"])
+def test_an_old_file_may_lack_the_prefix(name, tmp_path):
+    """As the first GPT-2: the classes that the configuration names say whether there is a head."""
+    case = CASES[name]
+    save_tiny(case, tmp_path / "source")
+    prefix = {"gpt2": "transformer.", "gpt_neox": "gpt_neox."}.get(name, "model.")
+    tensors = {
+        key.removeprefix(prefix): array
+        for key, array in stored_tensors(tmp_path / "source").items()
+    }
+    source = write_checkpoint(tmp_path / "bare", tensors, settings_of(tmp_path / "source"))
+    opened = open_checkpoint(source)
+    assert opened.config == open_checkpoint(tmp_path / "source").config
+    assert "prefix" not in opened.variants
+
+
+def test_every_family_has_a_case():
+    assert {case.family for case in CASES.values()} >= FAMILIES.keys() - {
+        "bert",
+        "seed_encoder",
+        "seed_head",
+    }
