@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from diptych.convert.rules import Rule
-from diptych.convert.tie import Tie
+from diptych.convert.tie import Copy, Tie
 from diptych.convert.transforms import Chain, Keep, Permute, Transpose
 from diptych.spec import Leaf, Leaves
 
@@ -49,6 +49,8 @@ def mutants(rules: Sequence[Rule], leaves: Leaves) -> Iterator[Mutant]:
 def _corrupted(each: Rule, leaf: Leaf) -> Iterator[tuple[str, Rule | None]]:
     shape, transform = leaf.shape, each.transform
     yield "left out", None
+    if isinstance(transform, Copy):
+        return
     if len(each.target) > 1:
         yield "targets in another order", replace(each, target=each.target[1:] + each.target[:1])
     else:
