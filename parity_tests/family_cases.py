@@ -9,6 +9,7 @@ import torch
 import transformers
 
 from parity_tests.family_cases_encoder import ENCODERS
+from parity_tests.family_cases_encoder_decoder import ENCODER_DECODERS
 from parity_tests.family_cases_vision import VISION_CASES
 from parity_tests.tiny_transformers import (
     PADDING,
@@ -296,4 +297,4 @@ DECODERS = {
         **EAGER_EXPERTS,
     ),
 }
-CASES = DECODERS | ENCODERS | VISION_CASES
+CASES = DECODERS | ENCODERS | ENCODER_DECODERS | VISION_CASES

@@ -29,14 +29,14 @@ def encoder(family: str, name: str, config: str, **settings: Any) -> FamilyCase:
     """Return a case of an encoder with its masked LM head, or without."""
     has_head = "MaskedLM" in name
     place = "[encoded]" if has_head else ""
-    output = {"logits": "[masked_lm]"} if has_head else {"last_hidden_state": "[output]"}
+    output = {"last_hidden_state": "[output]", "pooler_output": "[pooled]"}
     return FamilyCase(
         family=family,
         model=getattr(transformers, name),
         config=partial(getattr(transformers, config), **settings),
         inputs=text_inputs,
         ours=our_inputs,
-        outputs=output,
+        outputs={"logits": "[masked_lm]"} if has_head else output,
         lists={theirs: f"{place}{ours}" for theirs, ours in LISTS.items()},
         last=f"{place}[output]",
     )

@@ -29,7 +29,7 @@ class FamilyCase:
         lists: Our list of outputs by their list of outputs, with dots into parts.
         options: How it is opened.
         prepare: Changes the model once it is built or opened.
-        last: Our name of their last hidden state, which they normalise.
+        last: Our output that is their last hidden state, which they normalise.
     """
 
     family: str
@@ -92,14 +92,15 @@ def _call(case: FamilyCase, model: Any, dtype: torch.dtype) -> dict[str, np.ndar
         name: to_torch(array).to(dtype) if array.dtype.kind == "f" else to_torch(array)
         for name, array in case.inputs().items()
     }
-    wanted = {f"output_{theirs.rpartition('.')[2]}": True for theirs in case.lists}
+    wanted = {f"output_{_kind(theirs)}": True for theirs in case.lists}
     with torch.no_grad():
         found = model(**tensors, **wanted)
     outputs = {ours: _part(found, theirs) for theirs, ours in case.outputs.items()}
     for theirs, ours in case.lists.items():
         parts = list(_part(found, theirs))
-        if theirs == "hidden_states" and case.last:
-            outputs[case.last] = parts.pop()
+        if case.last and "." not in theirs and _kind(theirs) == "hidden_states":
+            half = ours.replace("[hidden_states]", "[output]")
+            outputs[case.last if theirs == "hidden_states" else half] = parts.pop()
         outputs |= {f"{ours}[{i}]": tensor for i, tensor in enumerate(parts)}
     return {name: from_torch(tensor) for name, tensor in outputs.items()}
 
@@ -108,6 +109,11 @@ def _part(found: Any, path: str) -> Any:
     for name in path.split("."):
         found = found[name]
     return found
+
+
+def _kind(theirs: str) -> str:
+    """Return which option gives one of their lists; in an encoder-decoder either half has one."""
+    return "hidden_states" if theirs.endswith("hidden_states") else "attentions"
 
 
 def redraw(model: torch.nn.Module, seed: int = 0) -> None:

@@ -1,6 +1,7 @@
 """Families of foreign checkpoints: one file each, and this registry."""
 
 from .albert import ALBERT
+from .bart import BART
 from .bert import BERT
 from .bloom import BLOOM
 from .clip import CLIP
@@ -36,9 +37,11 @@ from .seed_gpt import SEED_GPT
 from .seed_head import SEED_HEAD
 from .siglip import SIGLIP
 from .starcoder2 import STARCODER2
+from .t5 import T5
 from .torch_layers import TORCH_LAYERS
 from .user import load_family
 from .vit import VIT
+from .whisper import WHISPER
 
 _ALL = (
     BERT,
@@ -68,6 +71,9 @@ _ALL = (
     DINOV2,
     CLIP,
     SIGLIP,
+    T5,
+    BART,
+    WHISPER,
     ROBERTA,
     DISTILBERT,
     ALBERT,

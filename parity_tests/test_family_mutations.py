@@ -1,0 +1,87 @@
+"""Every family's table of rules, one rule corrupted at a time: its own case must see each.
+
+What the converter refuses is seen, and so is what changes an output, a hidden state or an attention
+weight against ``transformers``, in float64 and in torch alone.
+"""
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+import numpy as np
+import pytest
+import torch
+
+from diptych.convert import open_checkpoint
+from diptych.convert.rules import Rule, convert_tensors
+from diptych.parity.compare import compare_exact
+from diptych.spec import AttentionConfig, CheckpointError, Config
+from parity_tests.checkpoints import stored_tensors
+from parity_tests.component_cases import ComponentCase
+from parity_tests.component_runs import run_component_torch
+from parity_tests.family_cases import CASES
+from parity_tests.family_mutants import mutants
+from parity_tests.harness import Arrays
+from parity_tests.tiny_transformers import FamilyCase, call_theirs, save_tiny
+
+SHORT = {name: case for name, case in CASES.items() if "500 tokens" not in name}
+
+
+@pytest.mark.parametrize("case", SHORT.values(), ids=SHORT)
+def test_every_corrupted_rule_is_seen(case: FamilyCase, tmp_path):
+    save_tiny(case, tmp_path)
+    opened = open_checkpoint(tmp_path)
+    assert opened.family is not None
+    rules = opened.family.rules(opened.config, opened.variants)
+    stored = stored_tensors(tmp_path)
+    source = {name: array for name, array in stored.items() if not opened.family.is_buffer(name)}
+    exact = call_theirs(case, tmp_path, torch.float64)
+    assert not _is_seen(case, opened.config, source, rules, exact)
+    found = list(mutants(rules, opened.config.leaves()))
+    assert len(found) > len(rules)
+    survivors = {m.what for m in found if not _is_seen(case, opened.config, source, m.rules, exact)}
+    assert survivors == set(_invisible(opened.config, rules))
+
+
+def _is_seen(
+    case: FamilyCase, config: Config, source: Arrays, rules: tuple[Rule, ...], exact: Arrays
+) -> bool:
+    """Return whether a table is refused or gives a model that differs from theirs."""
+    try:
+        tensors = convert_tensors(source, rules)
+    except CheckpointError:
+        return True
+    leaves = {name: leaf.shape for name, leaf in config.leaves().items()}
+    if {name: array.shape for name, array in tensors.items()} != leaves:
+        return True
+    wide = {name: array.astype(np.float64) for name, array in tensors.items()}
+    arguments = {
+        name: array.astype(np.float64) if array.dtype.kind == "f" else array
+        for name, array in case.ours(case.inputs()).items()
+    }
+    places = ("inputs", "images", "features", "decoder_inputs")
+    options = {name: arguments.pop(name) for name in list(arguments) if name not in places}
+    options |= {"need_weights": True, "need_hidden_states": True}
+    found = run_component_torch(ComponentCase(config, arguments, options), wide, {}).outputs
+    return any(not compare_exact(found[name], array).ok for name, array in exact.items())
+
+
+def _invisible(config: Config, rules: tuple[Rule, ...]) -> Iterator[str]:
+    """Yield what no output can show: a key's bias adds the same to every score of a query.
+
+    Where keys are rotated or normalised it does show. Tests of single values see the rest.
+    """
+    attentions = [part for part in _parts(config) if isinstance(part, AttentionConfig)]
+    if any(part.rotary is not None or part.qk_norm is not None for part in attentions):
+        return
+    for each in rules:
+        if len(each.target) == 1 and each.target[0].endswith("attention.k_proj.bias"):
+            yield f"shifted: {each.source[0]} -> {each.target[0]}"
+
+
+def _parts(config: Config) -> Iterator[Config]:
+    yield config
+    for part in fields(config):
+        value = getattr(config, part.name)
+        for inner in value if isinstance(value, tuple) else (value,):
+            if isinstance(inner, Config):
+                yield from _parts(inner)
