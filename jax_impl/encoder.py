@@ -3,6 +3,8 @@
 T positions   D model width   N heads
 """
 
+from typing import Any
+
 from flax import nnx
 from jax import Array
 from jax import numpy as jnp
@@ -135,10 +137,11 @@ class Encoder(Module):
             )
         elif token_type_ids is not None:
             raise ValueError("token_type_ids are given, but embedding=None")
-        check_sequence(x.shape, self.layers[0].config.d_model)
+        layers: Any = self.layers
+        check_sequence(x.shape, layers[0].config.d_model)
         at = call_positions(x, x.shape[-2], position_ids=position_ids)
         result = run_layers(
-            self.layers,
+            layers,
             x,
             final_norm=self.final_norm,
             mask=mask,

@@ -183,6 +183,8 @@ def to_torch(value: Any) -> Any:
         return {name: to_torch(part) for name, part in value.items()}
     if isinstance(value, tuple):
         return tuple(map(to_torch, value))
+    if isinstance(value, np.floating):  # what arithmetic makes of an array without axes
+        value = np.asarray(value)
     if not isinstance(value, np.ndarray):
         return value
     if value.dtype == ml_dtypes.bfloat16:
@@ -204,4 +206,4 @@ def to_jax(value: Any) -> Any:
         return {name: to_jax(part) for name, part in value.items()}
     if isinstance(value, tuple):
         return tuple(map(to_jax, value))
-    return jnp.asarray(value) if isinstance(value, np.ndarray) else value
+    return jnp.asarray(value) if isinstance(value, np.ndarray | np.floating) else value

@@ -162,8 +162,8 @@ def test_a_training_file_is_read_where_its_model_is(tmp_path):
     path = tmp_path / "train.pt"
     beside = {"epoch": 3, "random": torch.get_rng_state(), "args": argparse.Namespace(lr=1)}
     torch.save({"model": wrapped, "optimizer": moments, **beside}, path)
-    settings = {"num_attention_heads": 2}
-    report = convert_checkpoint(path, tmp_path / "out", to="flax", settings=settings)
+    reading = {"family": "bert", "settings": {"num_attention_heads": 2}}
+    report = convert_checkpoint(path, tmp_path / "out", to="flax", **reading)
     notes = " ".join(report.notes)
     assert "'optimizer.state.0' (1 tensors), '' (1 tensors)" in notes
     assert "'epoch' (integer 3), 'args' (an object of argparse.Namespace" in notes
@@ -172,8 +172,8 @@ def test_a_training_file_is_read_where_its_model_is(tmp_path):
     assert diff_checkpoints(source, tmp_path / "out").identical
     torch.save({"model": model, "ema": model}, path)
     with pytest.raises(CheckpointError, match=r"'model', 'ema': give --key"):
-        open_checkpoint(path, settings=settings)
-    assert open_checkpoint(path, settings=settings, key="ema").component == "Encoder"
+        open_checkpoint(path, **reading)
+    assert open_checkpoint(path, key="ema", **reading).component == "Encoder"
     torch.save({"a": {"x": torch.zeros(1)}, "b": {"y": torch.zeros(1)}}, path)
     with pytest.raises(CheckpointError, match="no family fits any dictionary"):
         open_checkpoint(path)

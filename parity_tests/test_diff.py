@@ -120,7 +120,7 @@ def test_tensors_of_one_side_are_listed(tmp_path):
 
 
 def test_a_bare_state_dict_borrows_the_others_settings(tmp_path):
-    bare = write_checkpoint(tmp_path / "bare", bert_tensors())
+    bare = write_checkpoint(tmp_path / "bare", bert_tensors(prefix="bert."))
     full = write_checkpoint(tmp_path / "full", bert_tensors(), BERT_CONFIG)
     assert diff_checkpoints(bare, full).identical
     assert diff_checkpoints(full, bare).identical

@@ -31,7 +31,7 @@ def test_different_tied_copies_are_refused_and_nothing_is_written(tmp_path):
         ({"hidden_act": "mish"}, "hidden_act: 'mish' must be one of gelu"),
         ({"rotary_dim": 3}, "rotary_dim: setting not understood"),
         ({"hiden_act": "gelu"}, "hiden_act: setting not understood (nearest: hidden_act)"),
-        ({"model_type": "roberta"}, "model_type: 'roberta' is of no family"),
+        ({"model_type": "electra"}, "model_type: 'electra' is of no family"),
         ({"num_attention_heads": 4}, "num_heads=4 must divide d_model=6"),
         ({"num_attention_heads": None}, "num_attention_heads: not in the checkpoint; give --set"),
         ({"hidden_dropout_prob": 1.5}, "dropout=1.5"),
@@ -124,7 +124,10 @@ def test_tensors_that_are_refused(tmp_path, change, words):
 
 
 def test_a_bare_state_dict_needs_only_its_heads(tmp_path):
-    source = write_checkpoint(tmp_path / "bare", bert_tensors())
+    bare = write_checkpoint(tmp_path / "without a prefix", bert_tensors())
+    with pytest.raises(CheckpointError, match=r"several families: give --family \(bert, roberta\)"):
+        open_checkpoint(bare)
+    source = write_checkpoint(tmp_path / "bare", bert_tensors(prefix="bert."))
     with pytest.raises(
         CheckpointError, match=r"num_attention_heads: .* --set num_attention_heads="
     ):

@@ -3,6 +3,8 @@
 T positions   D model width   N heads
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -123,10 +125,11 @@ class Encoder(Module):
             )
         elif token_type_ids is not None:
             raise ValueError("token_type_ids are given, but embedding=None")
-        check_sequence(tuple(x.shape), self.layers[0].config.d_model)
+        layers: Any = self.layers
+        check_sequence(tuple(x.shape), layers[0].config.d_model)
         at = call_positions(x, x.shape[-2], position_ids=position_ids)
         result = run_layers(
-            self.layers,
+            layers,
             x,
             final_norm=self.final_norm,
             mask=mask,

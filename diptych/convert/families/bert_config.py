@@ -138,6 +138,7 @@ def write_bert_config(config: Config, source: Mapping[str, Any] | None) -> dict[
         "num_attention_heads": layer.num_heads,
         "num_hidden_layers": encoder.num_layers,
         "type_vocab_size": embedding.num_token_types,
+        "vocab_size": embedding.vocab_size,
     }
     if ACTIVATIONS.get(settings.get("hidden_act", "")) != layer.activation:
         names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}

@@ -45,8 +45,8 @@ class Family:
         usual_buffers: From a component's config to the buffers of the spelling that is written by
             default.
         linen_norm: What a norm's weight is called in the layout "hf-flax", "scale" or "weight".
-        telling: Templates of which a bare state dict must hold one to be taken for the family's; none
-            where any of its names will do.
+        telling: Templates of which a bare state dict must hold one to be taken for the family's;
+            none where any of its names will do.
         version: Of the tables; raised when a manifest of old would be read otherwise by the new.
     """
 
