@@ -40,12 +40,45 @@ DECODER = {
     "hidden_states": "hidden_states",
     "attentions": "attention_weights",
 }
-OUTPUTS = {"bert": MASKED_LM, "roberta": MASKED_LM, "gpt2": DECODER, "llama": DECODER}
+ENCODER_DECODER = {
+    "logits": "decoded.logits",
+    "decoder_hidden_states": "decoded.hidden_states",
+    "decoder_attentions": "decoded.attention_weights",
+    "cross_attentions": "decoded.cross_attention_weights",
+    "encoder_last_hidden_state": "encoded.output",
+    "encoder_hidden_states": "encoded.hidden_states",
+    "encoder_attentions": "encoded.attention_weights",
+}
+CLASSIFIER = {
+    "logits": "projected",
+    "hidden_states": "encoded.hidden_states",
+    "attentions": "encoded.attention_weights",
+}
+OUTPUTS = {
+    "bert": MASKED_LM,
+    "roberta": MASKED_LM,
+    "gpt2": DECODER,
+    "llama": DECODER,
+    "t5": ENCODER_DECODER,
+    "vit": CLASSIFIER,
+}
 """By family: what the stored outputs are called here; those of a list have an index behind."""
-ENDS = {"gpt2": {"hidden_states.3": "output"}, "llama": {"hidden_states.3": "output"}}
+ENDS = {
+    "gpt2": {"hidden_states.3": "output"},
+    "llama": {"hidden_states.3": "output"},
+    "t5": {
+        "encoder_hidden_states.3": "encoded.output",
+        "decoder_hidden_states.2": "decoded.output",
+    },
+}
 """Stored outputs that are called otherwise: Flax normalises the last hidden state."""
 ARGUMENTS = ("input_ids", "decoder_input_ids", "pixel_values")
-CLASSES = {"bert": "AutoModelForMaskedLM", "roberta": "AutoModelForMaskedLM"}
+CLASSES = {
+    "bert": "AutoModelForMaskedLM",
+    "roberta": "AutoModelForMaskedLM",
+    "t5": "AutoModelForSeq2SeqLM",
+    "vit": "AutoModelForImageClassification",
+}
 """What opens the converted folder in ``transformers``; a language model where none is named."""
 
 
@@ -59,7 +92,7 @@ def references(family: str) -> tuple[Batch, Outputs]:
     if "in.token_type_ids" in arrays:
         kwargs["token_type_ids"] = arrays["in.token_type_ids"].astype(np.int64)
     given = [arrays[f"in.{name}"] for name in ARGUMENTS if f"in.{name}" in arrays]
-    args = tuple(a if a.dtype.kind == "f" else a.astype(np.int64) for a in given)
+    args = tuple(a.astype(np.float64 if a.dtype.kind == "f" else np.int64) for a in given)
     stored = {}
     for name, values in arrays.items():
         kind, _, rest = name.partition(".")
