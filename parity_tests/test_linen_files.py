@@ -30,7 +30,7 @@ def write_tree(folder, tree):
 
 
 def test_a_bare_file_is_read_with_settings(tmp_path):
-    source = write_linen(tmp_path / "source", bert_tensors())
+    source = write_linen(tmp_path / "source", bert_tensors(prefix="bert."))
     (source / "config.json").unlink()
     file = source / "flax_model.msgpack"
     with pytest.raises(CheckpointError, match="num_attention_heads: not in the checkpoint"):
