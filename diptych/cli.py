@@ -70,6 +70,8 @@ def _add_family(path: Path | None) -> None:
     if path is not None:
         print(f"running {_printable(str(path))}", file=sys.stderr)
         family = load_family(path)
+        if family.name in FAMILIES:
+            raise CheckpointError(f"{path}: FAMILY: {family.name!r} is a family that Diptych has")
         FAMILIES[family.name] = family
 
 

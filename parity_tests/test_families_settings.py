@@ -1,4 +1,4 @@
-"""Settings of every family: both spellings, none at all, made anew, tied or not, or refused."""
+"""Settings of decoders and encoders: both spellings, none, made anew, tied or not, or refused."""
 
 import json
 from pathlib import Path
@@ -12,10 +12,12 @@ from diptych.convert import convert_checkpoint, open_checkpoint
 from diptych.convert.families import FAMILIES
 from diptych.spec import CheckpointError
 from parity_tests.checkpoints import stored_tensors, write_checkpoint
-from parity_tests.family_cases import CASES
+from parity_tests.family_cases import CASES, DECODERS
+from parity_tests.family_cases_encoder import ENCODERS
 from parity_tests.tiny_transformers import FamilyCase, call_theirs, save_tiny
 
-all_cases = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+TEXTS = DECODERS | ENCODERS
+all_cases = pytest.mark.parametrize("case", TEXTS.values(), ids=TEXTS)
 HEADS = ("num_attention_heads", "n_head", "n_heads")
 
 
@@ -80,6 +82,53 @@ def test_a_setting_that_is_not_understood_is_refused(case: FamilyCase, tmp_path)
         assert words in str(caught.value)
 
 
+REFUSED = [
+    ("llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "they contradict each other"),
+    ("llama", {"rope_theta": 3.0}, "they contradict each other"),
+    ("llama", {"rope_parameters": {"rope_type": []}}, "rope_type '[]' must be one of"),
+    ("llama", {"intermediate_size": 45}, "intermediate_size: 45, but model.layers.0.mlp.gate_proj"),
+    ("qwen2", {"num_attention_heads": 0}, "ZeroDivisionError"),
+    ("qwen3", {"num_hidden_layers": 0}, "cannot be read with these settings"),
+    ("mixtral", {"num_local_experts": 10**7}, "num_local_experts: 10000000, but"),
+    ("gpt_oss", {"rope_parameters": None}, "rope_parameters: not in the checkpoint"),
+    ("gpt_oss", {"num_experts_per_tok": 0}, "top_k=0"),
+    ("gpt_oss", {"intermediate_size": 10**9}, "intermediate_size: 1000000000, but"),
+    (
+        "gemma3_text",
+        {"attn_logit_softcapping": 2.0},
+        "attn_logit_softcapping: 2.0 is not supported",
+    ),
+    ("gemma3_text", {"query_pre_attn_scalar": 0}, "ZeroDivisionError"),
+    ("t5", {"feed_forward_proj": None}, "AttributeError"),
+]
+
+
+@pytest.mark.parametrize(("name", "extra", "words"), REFUSED)
+def test_odd_settings_are_refused_in_one_line(name, extra, words, tmp_path):
+    save_tiny(CASES[name], tmp_path)
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(tmp_path, config=settings_of(tmp_path) | extra)
+    assert words in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_dtype_of_a_cast_is_written_after_a_chain(tmp_path):
+    save_tiny(CASES["llama"], tmp_path / "source")
+    convert_checkpoint(tmp_path / "source", tmp_path / "flax", to="flax", dtype="bfloat16")
+    convert_checkpoint(tmp_path / "flax", tmp_path / "back", to="hf")
+    assert settings_of(tmp_path / "back")["dtype"] == "bfloat16"
+
+
+def test_names_under_model_travel_through_orbax(tmp_path):
+    """``model`` is the envelope of many training states, and the prefix of many families."""
+    save_tiny(CASES["qwen2"], tmp_path / "source")
+    convert_checkpoint(tmp_path / "source", tmp_path / "orbax", to="hf", format="orbax")
+    convert_checkpoint(tmp_path / "orbax", tmp_path / "back", to="hf")
+    found = stored_tensors(tmp_path / "back")
+    assert found.keys() == stored_tensors(tmp_path / "source").keys()
+
+
 def head_of(case: FamilyCase) -> str:
     return {"gpt_neox": "embed_out"}.get(case.family, "lm_head")
 
@@ -128,8 +177,14 @@ def test_an_old_file_may_lack_the_prefix(name, tmp_path):
 
 
 def test_every_family_has_a_case():
-    assert {case.family for case in CASES.values()} >= FAMILIES.keys() - {
-        "bert",
+    """Those without one are people's own, in ``test_families_own.py`` and the like."""
+    own = {
+        "llama_meta",
+        "mingpt",
+        "nanogpt",
+        "torch_layers",
         "seed_encoder",
+        "seed_gpt",
         "seed_head",
     }
+    assert {case.family for case in CASES.values()} == FAMILIES.keys() - own - {"bert"}

@@ -53,11 +53,14 @@ def read_foreign(
     try:
         shapes = {name: tensor.shape for name, tensor in tensors.items()}
         config = found.read_config(values, shapes, variants)
+        expected, rules = config.leaves(), found.rules(config, variants)
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{where}: {error}") from None
+    except (ArithmeticError, AttributeError, LookupError) as error:
+        cause = f"{found.name} cannot be read with these settings: {type(error).__name__}: {error}"
+        raise CheckpointError(f"{where}: {cause}") from error
     parameters = {name: t for name, t in tensors.items() if not found.is_buffer(name)}
-    rules = found.rules(config, variants)
-    leaves, faults = read_leaves(parameters, rules, config.leaves())
+    leaves, faults = read_leaves(parameters, rules, expected)
     if in_linen and faults:
         known = {torch_name(name): name for name in stored}
         faults = respell(faults, linen_names(rules, config.leaves(), found.linen_norm) | known)

@@ -82,6 +82,13 @@ def verify_manifest(path: str | Path) -> list[str]:
     return faults
 
 
+def _own_tensors(folder: Path) -> Mapping[str, Tensor]:
+    """Return the tensors of a folder of ours, which names them from its outermost dictionary on."""
+    container = find_container(folder)
+    is_undecided = not container.tensors and "" in container.tree
+    return container.select("").tensors if is_undecided else container.tensors
+
+
 def written_digests(folder: Path) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """Return what is on disk: every tensor's header and digest, and every file's digest.
 
@@ -99,7 +106,7 @@ def written_digests(folder: Path) -> tuple[dict[str, dict[str, Any]], dict[str, 
     try:
         tensors = {
             name: tensor_entry(tensor.dtype, tensor.shape, stored_digest(name, tensor))
-            for name, tensor in find_container(folder).tensors.items()
+            for name, tensor in _own_tensors(folder).items()
         }
     finally:
         worker.join()
@@ -130,7 +137,7 @@ def _file_faults(folder: Path, files: Mapping[str, str]) -> Iterable[str]:
 
 
 def _tensor_faults(folder: Path, expected: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
-    tensors = find_container(folder).tensors
+    tensors = _own_tensors(folder)
     for name in expected.keys() - tensors.keys():
         yield f"{folder}: {printable(name)}: missing"
     for name, tensor in tensors.items():

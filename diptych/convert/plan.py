@@ -264,7 +264,8 @@ def _foreign_settings(checkpoint: Checkpoint, family: Family, dtype: str | None)
     except ValueError as error:
         raise CheckpointError(f"{checkpoint.path}: {error}") from None
     names = {code: name for name, code in CAST_DTYPES.items()}
+    cast = dtype or checkpoint.dtype
     for key in ("dtype", "torch_dtype"):
-        if dtype is not None and key in settings:
-            settings[key] = names[dtype]
+        if cast is not None and key in settings:
+            settings[key] = names[cast]
     return settings

@@ -3,7 +3,14 @@
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
-from .checks import check_above_zero, check_choice, check_kind, check_positive, check_rate
+from .checks import (
+    check_above_zero,
+    check_boolean,
+    check_choice,
+    check_kind,
+    check_positive,
+    check_rate,
+)
 from .config import Config, Leaf, Leaves, linear_leaves, under
 from .encoder import EncoderConfig
 from .feed_forward import ACTIVATIONS
@@ -39,6 +46,7 @@ class MaskedLMHeadConfig(Config):
         check_above_zero(eps=self.eps)
         if self.embed_dim is not None:
             check_positive(embed_dim=self.embed_dim)
+        check_boolean(transform_bias=self.transform_bias, norm_bias=self.norm_bias)
 
     @property
     def width(self) -> int:

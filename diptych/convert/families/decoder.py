@@ -11,7 +11,7 @@ from typing import Any
 from ...spec import Config, DecoderConfig
 from ...spec.checks import Shape
 from ..rules import Rule, rule
-from ..settings import SettingsTable, axis_sizes, check_layer_count, layer_count
+from ..settings import SettingsTable, check_layer_count, layer_count
 from ..tie import Tie
 from ..transforms import Transform
 from .common import first_difference
@@ -36,6 +36,7 @@ class DecoderFamily:
         settings: The settings that it knows.
         sizes: Settings that a bare state dict shows: the tensor, without the prefix, and its axis.
         counts: Settings that a bare state dict shows as the length of a list, by its name.
+        experts: Settings that number experts, each of which has tensors of its own.
         flags: Settings that it shows by a tensor that is there or not.
         read: From settings, sizes included, to the config of the model with a head; raises
             ValueError, ``KEY: CAUSE``, where a setting is missing or refused.
@@ -62,6 +63,7 @@ class DecoderFamily:
     read: Callable[[dict[str, Any]], DecoderConfig]
     write: Callable[[DecoderConfig], dict[str, Any]]
     counts: Mapping[str, str] = field(default_factory=dict)
+    experts: tuple[str, ...] = ()
     flags: Mapping[str, str] = field(default_factory=dict)
     select: Callable[[DecoderConfig], Modules] | None = None
     transforms: Callable[[DecoderConfig], Mapping[str, Transform]] = lambda config: {}
@@ -113,9 +115,13 @@ class DecoderFamily:
         values = {**settings}
         prefix = self.prefix if "prefix" in variants else ""
         for key, (name, axis) in self.sizes.items():
-            if values[key] is None and f"{prefix}{name}" in shapes:
-                rank = len(shapes[f"{prefix}{name}"])
-                values[key] = axis_sizes(shapes, f"{prefix}{name}", rank)[axis]
+            shape = shapes.get(f"{prefix}{name}")
+            if shape is None or len(shape) <= axis:
+                continue
+            if values[key] in (None, -1):
+                values[key] = shape[axis]
+            elif values[key] != shape[axis]:
+                raise ValueError(f"{key}: {values[key]}, but {prefix}{name} has {shape[axis]}")
         layers, key = self.layers
         for counted, name in {**self.counts, key: layers}.items():
             if values[counted] is None:
@@ -123,7 +129,8 @@ class DecoderFamily:
         for flag, name in self.flags.items():
             if values[flag] is None:
                 values[flag] = f"{prefix}{name}" in shapes
-        check_layer_count(values[key], shapes, key)
+        for number in (key, *self.experts):
+            check_layer_count(values[number], shapes, number)
         config = self.read(values)
         return config if self._has_head(values, variants) else replace(config, head=None)
 

@@ -87,7 +87,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         feed_forward=MixtureOfExpertsConfig(
             d_model=d_model,
             d_ff=width,
-            num_experts=values["n_routed_experts"],
+            num_experts=require(values, "n_routed_experts"),
             top_k=values["num_experts_per_tok"],
             activation=read_activation(values, "hidden_act"),
             router=RouterConfig(
@@ -178,7 +178,7 @@ DEEPSEEK_V3 = DecoderFamily(
             "kv_lora_rank": Setting(int, 512),
             "moe_intermediate_size": _SIZE,
             "n_group": Setting(int, 8),
-            "n_routed_experts": Setting(int, 256),
+            "n_routed_experts": Setting(int),
             "n_shared_experts": Setting(int, 1),
             "norm_topk_prob": Setting(bool, True),
             "num_experts_per_tok": Setting(int, 8),
@@ -212,6 +212,7 @@ DEEPSEEK_V3 = DecoderFamily(
         **SIZES,
         "moe_intermediate_size": ("layers.1.mlp.experts.0.gate_proj.weight", 0),
     },
+    experts=("n_routed_experts",),
     read=_read,
     write=_write,
     buffers=BUFFERS,

@@ -54,7 +54,7 @@ def read_score(values: dict[str, Any]) -> ScoreConfig:
     return ScoreConfig(
         is_causal=True,
         scale=values["query_pre_attn_scalar"] ** -0.5,
-        softcap=values["attn_logit_softcapping"],
+        softcap=values.get("attn_logit_softcapping"),
     )
 
 

@@ -100,7 +100,7 @@ GEMMA3 = DecoderFamily(
     architectures=("Gemma3ForCausalLM", "Gemma3TextModel"),
     modules=ENDS | ATTENTION | QK_NORMS | SANDWICH | FEED_FORWARD,
     settings=SettingsTable(
-        understood=GEMMA2_SETTINGS
+        understood={k: v for k, v in GEMMA2_SETTINGS.items() if k != "attn_logit_softcapping"}
         | {
             "_sliding_window_pattern": Setting(int, 6),
             "max_position_embeddings": Setting(int, 131072),
@@ -108,7 +108,8 @@ GEMMA3 = DecoderFamily(
             "sliding_window_pattern": Setting(int),
         },
         bookkeeping=BOOKKEEPING | {"hidden_act", "cache_implementation"},
-        fixed=GEMMA_FIXED,
+        # transformers keeps this setting and never applies it.
+        fixed=GEMMA_FIXED | {"attn_logit_softcapping": (None,)},
     ),
     sizes=SIZES,
     read=_read,

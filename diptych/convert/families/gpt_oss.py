@@ -20,6 +20,7 @@ from .llama_like import (
     SLIDING,
     UNDERSTOOD,
     WINDOWS,
+    head_dim,
     read_attention,
     read_decoder,
     read_norm,
@@ -29,6 +30,7 @@ from .llama_like import (
     write_windows,
 )
 from .names import Modules
+from .rope import read_rotary
 
 _MIXTURE, _OURS = "layers.{i}.mlp", "layers.{i}.feed_forward"
 _BANKS: Modules = {
@@ -49,13 +51,19 @@ _SINKS: Modules = {"layers.{i}.self_attn.sinks": "layers.{i}.attention.sinks_par
 
 def _read(values: dict[str, Any]) -> DecoderConfig:
     norm = read_norm(values)
+    if not values["rope_parameters"] and not values["rope_scaling"]:
+        require(values | {"rope_parameters": None}, "rope_parameters")
+    experts = [values[key] for key in ("num_experts_per_tok", "experts_per_token")]
+    rotary = read_rotary(values, head_dim(values), theta=150000.0)
     layer = BlockConfig(
-        attention=read_attention(values, score=ScoreConfig(is_causal=True, sinks=True)),
+        attention=read_attention(
+            values, score=ScoreConfig(is_causal=True, sinks=True), rotary=rotary
+        ),
         feed_forward=MixtureOfExpertsConfig(
             d_model=values["hidden_size"],
             d_ff=require(values, "intermediate_size"),
             num_experts=require(values, "num_local_experts"),
-            top_k=values["num_experts_per_tok"] or values["experts_per_token"] or 4,
+            top_k=next((number for number in experts if number is not None), 4),
             activation="clamped_swiglu",
             bias=True,
             router=RouterConfig(scoring="softmax_of_top", bias=True),

@@ -199,6 +199,7 @@ def with_window(layer: BlockConfig, window: int | None) -> BlockConfig:
 
 def shortest_cycle(layers: Sequence[BlockConfig]) -> BlockConfig | tuple[BlockConfig, ...]:
     """Return the fewest configs that, taking turns, are those of the layers."""
+    length = 1
     for length in range(1, len(layers) + 1):
         if all(layer == layers[i % length] for i, layer in enumerate(layers)):
             break

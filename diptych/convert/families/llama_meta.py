@@ -1,7 +1,7 @@
 """Llama as Meta released it: ``consolidated.00.pth`` beside ``params.json``; neighbours rotate.
 
-Read into an interleaved rotation, with no weight moved; ``--family llama`` writes what
-``transformers`` reads, queries and keys reordered.
+Read into an interleaved rotation, with no weight moved. Once in a panel's layout, ``--to hf
+--family llama`` writes what ``transformers`` reads, queries and keys reordered.
 """
 
 from typing import Any

@@ -33,7 +33,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         feed_forward=MixtureOfExpertsConfig(
             d_model=values["hidden_size"],
             d_ff=require(values, "intermediate_size"),
-            num_experts=values["num_local_experts"],
+            num_experts=require(values, "num_local_experts"),
             top_k=values["num_experts_per_tok"],
             activation=read_activation(values, "hidden_act"),
             router=RouterConfig(scoring="softmax", normalize=True),
@@ -72,7 +72,7 @@ MIXTRAL = DecoderFamily(
         understood=_UNDERSTOOD
         | {
             "num_experts_per_tok": Setting(int, 2),
-            "num_local_experts": Setting(int, 8),
+            "num_local_experts": Setting(int),
             "rms_norm_eps": Setting(NUMBER, 1e-5),
             "sliding_window": WINDOWS["sliding_window"],
         },
@@ -86,6 +86,7 @@ MIXTRAL = DecoderFamily(
         "intermediate_size": ("layers.0.block_sparse_moe.experts.0.w1.weight", 0),
         "num_local_experts": ("layers.0.block_sparse_moe.gate.weight", 0),
     },
+    experts=("num_local_experts",),
     read=_read,
     write=_write,
     buffers=BUFFERS,

@@ -114,6 +114,7 @@ QWEN3_MOE = DecoderFamily(
         "hidden_size": SIZES["hidden_size"],
         "moe_intermediate_size": ("layers.0.mlp.experts.0.gate_proj.weight", 0),
     },
+    experts=("num_experts",),
     read=_read,
     write=_write,
     buffers=BUFFERS,

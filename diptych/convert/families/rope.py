@@ -65,10 +65,11 @@ def read_rotary(
         ValueError: If the spellings contradict each other, or something is not understood.
     """
     where, given = _given(values, layer_type)
+    _check_agreement(values, where, given)
     theta = _agreed(values, where, given, "rope_theta", theta)
     partial = _agreed(values, where, given, "partial_rotary_factor", partial)
     kind = given.get("rope_type", given.get("type", "default"))
-    kind = {"su": "longrope"}.get(kind, kind)
+    kind = {"su": "longrope"}.get(kind, kind) if isinstance(kind, str) else str(kind)
     if kind not in _KEYS:
         raise ValueError(f"{where}: rope_type {kind!r} must be one of {', '.join(_KEYS)}")
     settings = {k: v for k, v in given.items() if k not in _NOT_SCALING and v is not None}
@@ -164,6 +165,26 @@ def _given(values: Mapping[str, Any], layer_type: str | None) -> tuple[str, Mapp
             raise ValueError(f"{key}: has {', '.join(nested)}, not {layer_type}")
         return f"{key}.{layer_type}", given[layer_type]
     return "rope_scaling", {}
+
+
+def _check_agreement(values: Mapping[str, Any], where: str, given: Mapping[str, Any]) -> None:
+    """Raise ValueError if ``rope_scaling`` says another scaling than the object that is read."""
+    old = values["rope_scaling"]
+    if not old or not where.startswith("rope_parameters") or where.endswith("sliding_attention"):
+        return
+    if any(isinstance(part, dict) for part in old.values()):
+        return
+    if _plain(old) != _plain(given):
+        raise ValueError(
+            f"rope_scaling: {old} beside {where}, which says otherwise: they contradict each other"
+        )
+
+
+def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an object says of the scaling, whatever its spelling."""
+    found = {k: v for k, v in given.items() if k not in _NOT_SCALING and v is not None}
+    kind = given.get("rope_type", given.get("type", "default"))
+    return found | {"rope_type": {"su": "longrope"}.get(kind, kind)}
 
 
 def _agreed(
