@@ -15,7 +15,13 @@ COUNTS = pytest.StashKey[Counter[str]]()
 # Eager JAX compiles every operation of every new shape; what a compiled run also proves, or torch
 # shows alike, is run by hand: make slow.
 STACKS = ("Block", "Latent", "Decoder", "Encoder", "TransformerLayer", "MixtureOfExperts")
+EAGER_JAX = tuple(
+    f"{kind}-jax_impl" for kind in ("positions", "T5 bias", "global", "grouped", "ALiBi")
+)
 LONG_TAIL = {
+    "test_steps_and_chunks_equal_the_full_pass": EAGER_JAX,
+    "test_samples_of_other_lengths_go_on_where_they_end": EAGER_JAX,
+    "test_hidden_rows_of_a_cached_call_need_no_position": ("jax_impl",),
     "test_component_without_jit": STACKS,
     "test_every_field_changes_something": STACKS,
     "test_later_tokens_do_not_matter": ("jax_impl",),
