@@ -52,8 +52,8 @@ def test_each_kind_is_called_and_stored_as_flax_does(config):
     for name, leaf in config.leaves().items():
         path, dot, last = name.rpartition(".")
         new, swapped = kinds.get((leaf.kind, last), (last, False))
-        out, *others = leaf.shape
         if swapped:  # (O, I, height, width) -> (height, width, I, O)
+            out, *others = leaf.shape
             expected[f"{path}{dot}{new}"] = (*others[1:], others[0], out)
         else:
             expected[f"{path}{dot}{new}"] = leaf.shape
