@@ -150,6 +150,9 @@ class Join:
     def apply(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         self.outputs(specs_of(arrays))
         bits = [bit_view(array) for array in arrays]
+        if all(each.flags.f_contiguous for each in bits):  # as transposed matrices are
+            axis = -1 - (self.axis if self.axis >= 0 else bits[0].ndim + self.axis)
+            return [np.concatenate([b.T for b in bits], axis=axis).T.view(arrays[0].dtype)]
         return [np.concatenate(bits, axis=self.axis).view(arrays[0].dtype)]
 
     def outputs(self, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
