@@ -50,7 +50,6 @@ VARIANTS: dict[str, str] = {
     "latent": "deepseek_v3: q rank",
     "latent, scaled rotary": "deepseek_v3: yarn, scale",
     "rotary, half-split": "llama: rotary",
-    "rotary, far along": "rotary, far along a sequence",
     "rotary, interleaved": "cohere: interleaved, grouped",
     "rotary, partial": "gpt_neox: partial rotary, bias",
     "rotary, linear": "vicuna 16k: linear scaling",
