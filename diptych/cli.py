@@ -4,13 +4,9 @@ Exit codes: 0 done and identical, 1 a difference was found, 2 input or usage ref
 written, 70 a fault of Diptych's own, 130 and 143 interrupted.
 """
 
-import io
 import json
-import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -19,6 +15,8 @@ import typer
 
 import diptych
 from diptych.spec import CheckpointError, OutputError
+
+from .terminal import fail, prepare_streams, print_result, printable, progress_bar, say
 
 app = typer.Typer(
     add_completion=False,
@@ -68,7 +66,7 @@ def _add_family(path: Path | None) -> None:
     from diptych.convert import FAMILIES, load_family
 
     if path is not None:
-        print(f"running {_printable(str(path))}", file=sys.stderr)
+        print(f"running {printable(str(path))}", file=sys.stderr)
         family = load_family(path)
         if family.name in FAMILIES:
             raise CheckpointError(f"{path}: FAMILY: {family.name!r} is a family that Diptych has")
@@ -94,7 +92,7 @@ def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     if version:
-        _say(f"diptych {diptych.__version__}")
+        say(f"diptych {diptych.__version__}")
         raise typer.Exit
     if context.invoked_subcommand is None:
         raise typer.BadParameter("a command is needed: diptych --help lists them")
@@ -113,7 +111,7 @@ def inspect(
 ) -> None:
     """Say what a checkpoint holds: names, shapes, dtypes, family, layout, settings."""
     reading = _reading(family, config, setting, key, ignore_setting)
-    _print(diptych.inspect_checkpoint(src, **reading), as_json)
+    print_result(diptych.inspect_checkpoint(src, **reading), as_json)
 
 
 @app.command()
@@ -152,7 +150,7 @@ def convert(
     from diptych.convert import open_checkpoint
 
     reading = _reading(family, config, setting, key, ignore_setting)
-    with _progress() as progress:
+    with progress_bar() as progress:
         report = diptych.convert_checkpoint(
             src,
             dst,
@@ -166,12 +164,12 @@ def convert(
             **reading,
         )
     if not verify_after or dry_run:
-        return _print(report, as_json)
+        return print_result(report, as_json)
     verification = diptych.verify(open_checkpoint(src, **reading), dst)
     if as_json:
-        _say(json.dumps({"convert": report.to_dict(), "verify": verification.to_dict()}, indent=2))
+        say(json.dumps({"convert": report.to_dict(), "verify": verification.to_dict()}, indent=2))
     else:
-        _say(f"{report}\n\n{verification}")
+        say(f"{report}\n\n{verification}")
     raise typer.Exit(0 if verification.identical else 1)
 
 
@@ -187,7 +185,7 @@ def verify(
 ) -> None:
     """Check A against its manifest, or A and B: weights bit for bit, then their outputs."""
     verification = diptych.verify(a, b, weights_only=weights_only)
-    _print(verification, as_json)
+    print_result(verification, as_json)
     raise typer.Exit(0 if verification.identical else 1)
 
 
@@ -200,7 +198,7 @@ def diff(
 ) -> None:
     """Compare two checkpoints of any layout, tensor by tensor."""
     difference = diptych.diff_checkpoints(a, b)
-    _print(difference, as_json)
+    print_result(difference, as_json)
     raise typer.Exit(0 if difference.identical else 1)
 
 
@@ -211,76 +209,39 @@ def families(rules: Rules = None, as_json: Json = False) -> None:
 
     found = {family.name: family.summary for family in FAMILIES.values()}
     if as_json:
-        return _say(json.dumps(found, indent=2))
-    _say("\n".join(f"{name:<16} {summary}" for name, summary in found.items()))
+        return say(json.dumps(found, indent=2))
+    say("\n".join(f"{name:<16} {summary}" for name, summary in found.items()))
 
 
 def main() -> NoReturn:
     """Run the command and exit by the contract at the top of this file."""
-    _prepare_streams()
+    prepare_streams()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     code: int
     try:
         code = app(standalone_mode=False) or 0
         if code == 130:  # typer's word for an interrupt, in some of its versions
-            _fail("interrupted", code)
+            fail("interrupted", code)
     except (KeyboardInterrupt, typer.Abort):
-        code = _fail("interrupted", 130)
+        code = fail("interrupted", 130)
     except SystemExit as exit_:  # of SIGTERM, or of typer's for a pipe that nobody reads
-        code = _fail("terminated", 143) if exit_.code == 143 else _fail("output: Broken pipe", 3)
+        code = fail("terminated", 143) if exit_.code == 143 else fail("output: Broken pipe", 3)
     except _USAGE_ERROR as error:
-        code = _fail(error.format_message(), 2)
+        code = fail(error.format_message(), 2)
     except CheckpointError as error:
-        code = _fail(str(error), 2, error.faults)
+        code = fail(str(error), 2, error.faults)
     except ValueError as error:
-        code = _fail(str(error), 2)
+        code = fail(str(error), 2)
     except OutputError as error:
-        code = _fail(str(error), 3)
+        code = fail(str(error), 3)
     except Exception as error:
         if "--debug" in sys.argv[1:]:
             raise
-        code = _fail(f"internal: {type(error).__name__}: {error}", 70)
+        code = fail(f"internal: {type(error).__name__}: {error}", 70)
     sys.exit(code)
 
 
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # typer keeps the class, not its name, public
-
-
-def _prepare_streams() -> None:
-    """Let every name be printed in every encoding, and nothing fail where no stream is open."""
-    sys.stdout = sys.stdout or io.StringIO()
-    sys.stderr = sys.stderr or io.StringIO()
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-
-
-def _fail(message: str, code: int, faults: tuple[str, ...] = ()) -> int:
-    """Print the one error line, with ``--json`` also all faults, and return the exit code."""
-    if "--json" in sys.argv[1:]:
-        with suppress(OutputError):
-            _say(json.dumps({"error": message, "faults": list(faults)}, indent=2))
-    more = f" (and {len(faults) - 1} more: --json lists all)" if len(faults) > 1 else ""
-    print(f"error: {_printable(' '.join(message.split()))}{more}", file=sys.stderr)
-    return code
-
-
-def _print(result: Any, as_json: bool) -> None:
-    _say(json.dumps(result.to_dict(), indent=2) if as_json else str(result))
-
-
-def _say(text: str) -> None:
-    """Print lines, or raise OutputError where nothing takes them."""
-    try:
-        print("\n".join(map(_printable, text.split("\n"))), flush=True)
-    except OSError as error:
-        # What is left in the buffer would be written, and fail, once more at the very end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise OutputError(f"output: {error.strerror}") from None
-
-
-def _printable(line: str) -> str:
-    """Return a line that steers no terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 def _reading(
@@ -310,18 +271,3 @@ def _settings(pairs: list[str] | None) -> dict[str, Any]:
             raise typer.BadParameter(f"--set {name} is given twice")
         settings[name] = value
     return settings
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None] | None]:
-    """Give a callback (bytes done, bytes in all) that draws a bar; none where nobody watches."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
-
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("convert", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

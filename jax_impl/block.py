@@ -94,6 +94,8 @@ class Layer(Module):
         check_given(
             "memory", memory is not None, "cross_attention", config.cross_attention is not None
         )
+        if memory_mask is not None:
+            check_given("memory_mask", True, "cross_attention", config.cross_attention is not None)
         attention_key, attended_key, cross_key, crossed_key, hidden_key = split(rng_key, 5)
 
         def attend(x: Array) -> tuple[Array, Any]:

@@ -31,6 +31,11 @@ def decode(
     counts: np.ndarray | None = None,
 ) -> tuple[list[np.ndarray], list[np.ndarray], Any]:
     """Return outputs and weights of every chunk and the last cache; counts are (chunks, B)."""
+
+    def step(rows: Any, cache: Any, options: Any) -> Any:
+        return module(rows, cache=cache, **options)
+
+    step = panel.jit(step)
     with panel.wide():
         cache = module.new_cache(x.shape[0], capacity)
         outputs, weights, start = [], [], 0
@@ -39,7 +44,7 @@ def decode(
             if counts is not None:
                 options["key_mask"] = panel.array(np.arange(number) < counts[i][:, None])
             rows = panel.array(x[:, start : start + number])
-            output, attended, cache = module(rows, cache=cache, **options)
+            output, attended, cache = step(rows, cache, options)
             outputs.append(to_numpy(output))
             weights.append(to_numpy(attended))
             start += number

@@ -2,11 +2,37 @@
 
 import inspect
 import re
+from dataclasses import fields
 from typing import Any
 
 import torch_impl
 from diptych.convert import FAMILIES
-from diptych.spec import COMPONENTS
+from diptych.spec import COMPONENTS, Config
+
+_FILES = (
+    "attention",
+    "multi_head_attention",
+    "latent_attention",
+    "attention_pooling",
+    "position",
+    "position_bias",
+    "norm",
+    "feed_forward",
+    "mixture",
+    "embedding",
+    "patch_embedding",
+    "transformer_layer",
+    "block",
+    "encoder",
+    "decoder",
+    "encoder_decoder",
+    "vision",
+    "audio",
+    "dual_encoder",
+    "encoder_with_heads",
+    "head",
+    "logits_head",
+)
 
 
 def family_table() -> str:
@@ -22,7 +48,7 @@ def component_table() -> str:
         "| Component | Constructor | Call | Returns |",
         "| --- | --- | --- | --- |",
     ]
-    for name in sorted(COMPONENTS):
+    for name in ordered():
         component = getattr(torch_impl, name)
         summary = _first_sentence(component)
         rows.append(
@@ -32,12 +58,35 @@ def component_table() -> str:
     return "\n".join(rows) + "\n"
 
 
+def ordered() -> list[str]:
+    """Return the components by the file that they are in, parts before what is made of them."""
+    files = {name: getattr(torch_impl, name).__module__.split(".")[-1] for name in COMPONENTS}
+    return sorted(COMPONENTS, key=lambda name: (_FILES.index(files[name]), name))
+
+
 def _arguments(function: Any) -> str:
     """Return names and defaults, without types."""
     parameters = list(inspect.signature(function).parameters.values())[1:]
-    bare = [p.replace(annotation=inspect.Parameter.empty) for p in parameters]
+    bare = [
+        p.replace(annotation=inspect.Parameter.empty, default=_Short(p.default))
+        if isinstance(p.default, Config)
+        else p.replace(annotation=inspect.Parameter.empty)
+        for p in parameters
+    ]
     text = str(inspect.Signature(bare))
     return re.sub(r"\|", r"\\|", text)
+
+
+class _Short:
+    """A config whose representation leaves out what is as it is by default."""
+
+    def __init__(self, config: Config):
+        changed = [f for f in fields(config) if getattr(config, f.name) != f.default]
+        given = ", ".join(f"{f.name}={getattr(config, f.name)!r}" for f in changed)
+        self.text = f"{type(config).__name__}({given})"
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 def _first_sentence(value: Any) -> str:
@@ -48,7 +97,9 @@ def _first_sentence(value: Any) -> str:
 def _returns(function: Any) -> str:
     found = re.search(r"^Returns:\n((?: +.*\n?|\n)+)", inspect.getdoc(function) or "", re.MULTILINE)
     text = found.group(1).split("\n\n")[0] if found else ""
-    return _one_line(text)
+    kind = inspect.signature(function).return_annotation
+    names = ", ".join(getattr(kind, "_fields", ()))
+    return _one_line(text) + (f" `{kind.__name__}({names})`" if names else "")
 
 
 def _one_line(text: str) -> str:

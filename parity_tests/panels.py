@@ -29,6 +29,7 @@ class Panel:
         package: ``torch_impl`` or ``jax_impl``.
         array: From numpy arrays, also inside tuples, to its own; other values stay.
         compile: Its compiler.
+        jit: The same in JAX, where every operation is compiled anyway; nothing in torch.
         differentiate: ``run_torch`` or ``run_jax`` of the harness.
         wide: Makes the context in which float64 stays float64.
     """
@@ -36,6 +37,7 @@ class Panel:
     package: ModuleType
     array: Callable[[Any], Any]
     compile: Callable[[Callable[..., Any]], Callable[..., Any]]
+    jit: Callable[[Callable[..., Any]], Callable[..., Any]]
     differentiate: Callable[..., Run]
     wide: Callable[[], AbstractContextManager]
 
@@ -121,8 +123,8 @@ def _run_jax_eagerly(*args: Any) -> Run:
     return run_jax(*args, jit=False)
 
 
-TORCH = Panel(torch_impl, to_torch, _compile_torch, run_torch, nullcontext)
-JAX = Panel(jax_impl, to_jax, jax.jit, _run_jax_eagerly, lambda: jax.enable_x64(True))
+TORCH = Panel(torch_impl, to_torch, _compile_torch, lambda f: f, run_torch, nullcontext)
+JAX = Panel(jax_impl, to_jax, jax.jit, jax.jit, _run_jax_eagerly, lambda: jax.enable_x64(True))
 
 both_panels = pytest.mark.parametrize("panel", [TORCH, JAX], ids=lambda panel: panel.name)
 """Runs a test that takes ``panel`` once in each panel."""

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from diptych.spec import TransformerEncoderLayerConfig
+import torch_impl
+from diptych.spec import (
+    AlibiConfig,
+    AttentionConfig,
+    BlockConfig,
+    FeedForwardConfig,
+    RotaryConfig,
+    ScoreConfig,
+    TransformerEncoderLayerConfig,
+)
 from parity_tests.components import LAYER, PANELS, B, T, X, build, flat, random_weights, run
 from parity_tests.harness import to_jax, to_torch
 from parity_tests.oracle_components import component
@@ -157,3 +166,30 @@ def test_the_seeds_constructor() -> None:
     )
     module = PANELS["torch"].TransformerEncoderLayer(4, 2, 6, 0.25)
     assert (module.config.d_ff, module.config.dropout) == (6, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"rotary": RotaryConfig()}, "rotary"),
+        ({"position_bias": AlibiConfig()}, "position_bias"),
+        ({"score": ScoreConfig(is_causal=True)}, "score.is_causal"),
+        ({"score": ScoreConfig(window=(1, 1))}, "score.window"),
+    ],
+)
+def test_an_attention_to_a_memory_has_no_positions(options, name):
+    """With a cache the queries stand elsewhere: steps would give other numbers than one pass."""
+    sizes = {"d_model": 8, "num_heads": 2}
+    with pytest.raises(ValueError, match=f"cross_attention.{name} is set"):
+        BlockConfig(
+            attention=AttentionConfig(**sizes),
+            feed_forward=FeedForwardConfig(d_model=8, d_ff=9),
+            cross_attention=AttentionConfig(**sizes, **options),
+        )
+
+
+def test_a_mask_of_a_memory_needs_one():
+    sizes = {"d_model": 8, "num_heads": 2}
+    block = torch_impl.Block(AttentionConfig(**sizes), FeedForwardConfig(d_model=8, d_ff=9))
+    with pytest.raises(ValueError, match="memory_mask is given, but cross_attention=False"):
+        block(torch.ones(1, 3, 8), memory_mask=torch.ones(1, 4, dtype=torch.bool))

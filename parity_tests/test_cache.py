@@ -43,7 +43,7 @@ most_are_slow = pytest.mark.parametrize(
 COTANGENT = random_arrays(4, {"output": (B, T, D)})
 
 
-@pytest.mark.parametrize("name", CACHED)
+@most_are_slow
 def test_steps_chunks_and_the_whole_agree(name):
     config = CACHED[name]
     with TORCH.wide():
@@ -236,6 +236,6 @@ def test_gradients_pass_through_the_cache(tally, name):
     judge_exact(tally, name, in_torch, truth)
     _, chunked = calls(jax_impl, modules["jax"])
     own = to_flax(config, tensors)
-    in_jax = run_jax(chunked, inputs | own, COTANGENT, jit=False)
+    in_jax = run_jax(chunked, inputs | own, COTANGENT)
     gradients = to_canonical(config, {leaf: in_jax.gradients.pop(leaf) for leaf in own})
     judge_exact(tally, name, Run(in_jax.outputs, in_jax.gradients | gradients), truth)

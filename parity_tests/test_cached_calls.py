@@ -187,3 +187,20 @@ def test_a_cache_has_the_dtype_of_the_parameters(panel, dtype):
         output, _, cache = module(panel.array(x), cache=module.new_cache(B, T))
     assert to_numpy(cache.entries)[0].dtype == whole.dtype == DTYPES[dtype]
     assert np.array_equal(to_numpy(output), whole)
+
+
+@both_panels
+@pytest.mark.parametrize("name", ["plain", "window 3"])
+def test_padding_first_is_nan_where_numbers_are_hidden(panel, name):
+    module = module_of(panel, CACHED[name])
+    key_mask = np.array([[0, 1, 1], [1, 1, 0], [1, 1, 1]])
+
+    def call(x, key_mask):
+        return module(x, cache=module.new_cache(B, T), key_mask=key_mask)[0]
+
+    with panel.wide():
+        rows, mask = panel.array(X[:, :3]), panel.array(key_mask)
+        output = to_numpy(panel.compile(call)(rows, mask))
+        right = to_numpy(module(rows[1:], cache=module.new_cache(B - 1, T), key_mask=mask[1:])[0])
+    assert np.isnan(output[0]).all()
+    assert_exact(output[1:], right, name)

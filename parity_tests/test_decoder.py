@@ -40,10 +40,15 @@ def close(ours: np.ndarray, theirs: np.ndarray) -> None:
 
 def in_chunks(panel: Panel, model: Any, chunks: list[tuple[np.ndarray, Any]], capacity: int) -> Any:
     """Return the logits of ids that are given one chunk after the other."""
+
+    def step(ids: Any, key_mask: Any, cache: Any) -> Any:
+        return model(ids, key_mask=key_mask, cache=cache)
+
+    step = panel.jit(step)
     with panel.wide():
         cache, logits = model.new_cache(len(chunks[0][0]), capacity), []
         for ids, key_mask in chunks:
-            result = model(panel.array(ids), key_mask=panel.array(key_mask), cache=cache)
+            result = step(panel.array(ids), panel.array(key_mask), cache)
             cache = result.cache
             logits.append(to_numpy(result.logits))
         lengths = to_numpy(cache[0].length)
@@ -204,6 +209,12 @@ def test_what_does_not_fit(panel: Panel) -> None:
          "layer 0: attention.score.is_causal=False: a decoder is causal"),
         ({"embedding": None}, "head.tied=True, but embedding=None"),
         ({"layer": block(3), "position_bias": AlibiConfig()}, "layer 0 has a window"),
+        ({"layer": (block(), replace(block(), attention=replace(
+            block().attention, num_heads=1, num_kv_heads=None))), "position_bias": AlibiConfig()},
+         "layer 1: attention.num_heads=1 must be "),
+        ({"embedding": replace(
+            DECODERS["learned positions"].embedding, padding_id=1, position_offset=0)},
+         "embedding.padding_id=1: a decoder counts"),
         ({"num_layers": 0}, "num_layers=0 must be a positive integer"),
     ],
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """The exact tier where float64's own noise is large: deep stacks, saturated softmax.
 
-The bound is 4 times what random rounding errors do to plain torch code (``rounding.py``).
+The bound is 4 times what random rounding errors do to plain torch code.
 """
 
 import dataclasses
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from diptych.parity.rounding import rounding_noise
 from diptych.spec import EncoderConfig, TransformerEncoderLayerConfig
 from jax_impl.functional import scaled_dot_product_attention as attend_jax
 from parity_tests import plain
@@ -27,7 +28,6 @@ from parity_tests.harness import (
     to_jax,
     to_torch,
 )
-from parity_tests.rounding import rounding_noise
 from torch_impl.functional import scaled_dot_product_attention as attend_torch
 
 B, T, D = 2, 23, 30

@@ -78,6 +78,37 @@ def test_training_files_of_karpathys_gpts(family, settings, is_tied, tmp_path):
         open_checkpoint(path, family=family)
 
 
+def test_model_args_in_a_training_file(tmp_path):
+    """nanoGPT writes the number of heads beside the weights; what is given goes before it."""
+    args = {"n_layer": L, "n_head": N, "n_embd": E, "block_size": T, "bias": False, "dropout": 0.0}
+    shapes = {"wte.weight": (V, E), "wpe.weight": (T, E), "ln_f.weight": (E,)}
+    for i in range(L):
+        shapes |= {f"h.{i}.ln_1.weight": (E,), f"h.{i}.ln_2.weight": (E,)}
+        shapes |= {f"h.{i}.attn.c_attn.weight": (3 * E, E), f"h.{i}.attn.c_proj.weight": (E, E)}
+        shapes |= {f"h.{i}.mlp.c_fc.weight": (4 * E, E), f"h.{i}.mlp.c_proj.weight": (E, 4 * E)}
+    model = {f"transformer.{name}": torch.randn(shape) for name, shape in shapes.items()}
+    model["lm_head.weight"] = model["transformer.wte.weight"]
+    path = tmp_path / "ckpt.pt"
+    torch.save({"model": model, "model_args": args, "config": {"seed": 1}, "iter_num": 3}, path)
+    opened = open_checkpoint(path)  # neither GPT-2 nor minGPT knows all of these settings
+    assert opened.family.name == "nanogpt"
+    assert opened.config.layers[0].attention.num_heads == N
+    (left_out,) = [note for note in opened.notes if note.startswith("not read")]
+    assert "'config'" in left_out
+    assert "model_args" not in left_out
+    given = open_checkpoint(path, family="nanogpt", settings={"n_head": 4})
+    assert given.config.layers[0].attention.num_heads == 4
+    there_and_back(path, tmp_path, family="nanogpt")
+    other = {"model": model, "model_args": args | {"n_head": 2}}
+    torch.save({"model": model, "model_args": args, "ema": other}, path)
+    assert open_checkpoint(path, key="ema.model").config.layers[0].attention.num_heads == 2
+    assert open_checkpoint(path, key="model").config.layers[0].attention.num_heads == N
+    wrong = {"model": model, "model_args": args | {"rotary": True}}
+    torch.save(wrong, path)
+    with pytest.raises(CheckpointError, match="model_args: rotary: setting not understood"):
+        open_checkpoint(path, family="nanogpt")
+
+
 def in_torch(module: nn.Module, *arguments: np.ndarray) -> np.ndarray:
     module.double().eval()
     redraw(module)

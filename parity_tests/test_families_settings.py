@@ -83,6 +83,8 @@ def test_a_setting_that_is_not_understood_is_refused(case: FamilyCase, tmp_path)
 
 
 REFUSED = [
+    ("llama", {"partial_rotary_factor": 0.5}, "this family rotates whole heads"),
+    ("qwen2", {"use_mrope": True}, "use_mrope: true is not supported"),
     ("llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "they contradict each other"),
     ("llama", {"rope_theta": 3.0}, "they contradict each other"),
     ("llama", {"rope_parameters": {"rope_type": []}}, "rope_type '[]' must be one of"),
@@ -99,7 +101,7 @@ REFUSED = [
         "attn_logit_softcapping: 2.0 is not supported",
     ),
     ("gemma3_text", {"query_pre_attn_scalar": 0}, "ZeroDivisionError"),
-    ("t5", {"feed_forward_proj": None}, "AttributeError"),
+    ("t5", {"feed_forward_proj": None}, "feed_forward_proj: null is no value"),
 ]
 
 
@@ -188,3 +190,46 @@ def test_every_family_has_a_case():
         "seed_head",
     }
     assert {case.family for case in CASES.values()} == FAMILIES.keys() - own - {"bert"}
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+def test_null_is_no_value_where_there_is_a_default(family):
+    """It means nothing to the library either; but a window or a cap may be null: there is none."""
+    for key, setting in family.settings.understood.items():
+        faults = family.settings.faults({key: None})
+        if setting.default is None or setting.nullable:
+            assert not faults
+        else:
+            default = json.dumps(setting.default)
+            assert faults == [f"{key}: null is no value; left out, it is {default}"]
+
+
+@pytest.mark.parametrize(
+    ("case", "key"),
+    [("mistral", "sliding_window"), ("gemma2", "final_logit_softcapping")],
+)
+def test_null_where_it_means_something(case, key, tmp_path):
+    save_tiny(TEXTS[case], tmp_path)
+    settings = settings_of(tmp_path) | {key: None}
+    config = open_checkpoint(tmp_path, config=settings).config
+    layer, head = config.layers[0], config.head
+    assert layer.attention.score.window is None if key == "sliding_window" else head.softcap is None
+
+
+@pytest.mark.parametrize(
+    ("case", "extra", "left_out"),
+    [
+        ("opt", {"activation_dropout": 0.0}, ()),
+        ("bloom", {"n_inner": None, "num_attention_heads": 4}, ("n_head",)),
+        ("gemma2", {"sliding_window_size": 4096}, ()),
+        ("qwen2", {"use_mrope": False}, ()),
+        ("phi3", {"full_attn_mod": 1, "interpolate_factor": 1, "lm_head_bias": False}, ()),
+        ("cohere", {"model_max_length": 8192}, ()),
+        ("starcoder2", {"attention_softmax_in_fp32": True, "scale_attn_weights": True}, ()),
+        ("llama", {"max_sequence_length": 2048, "unsloth_version": "2024.9"}, ()),
+    ],
+)
+def test_settings_of_real_files_that_change_nothing(case, extra, left_out, tmp_path):
+    save_tiny(TEXTS[case], tmp_path)
+    settings = {k: v for k, v in settings_of(tmp_path).items() if k not in left_out} | extra
+    assert open_checkpoint(tmp_path, config=settings).config == open_checkpoint(tmp_path).config

@@ -113,3 +113,24 @@ def test_a_file_without_a_family_ends_the_command(source, tmp_path):
     assert (code, out) == (2, "")
     assert err.splitlines()[-1] == "error: rules.py: ZeroDivisionError: division by zero"
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("find_variants", ("convert", "source", "out", "--to", "flax")),
+        ("rules", ("convert", "source", "out", "--to", "flax")),
+        ("write_config", ("convert", "flax", "out", "--to", "hf")),
+    ],
+)
+def test_a_fault_in_a_function_names_file_and_function(source, tmp_path, name, step):
+    convert_checkpoint(source, tmp_path / "flax", to="flax", family=load_family(RULES))
+    broken = f"""{RULES.read_text()}
+from dataclasses import replace
+FAMILY = replace(FAMILY, {name}=lambda *_: {{}}["nothing"])
+"""
+    (tmp_path / "rules.py").write_text(broken)
+    code, _, err = diptych(*step, "--rules", "rules.py", cwd=tmp_path)
+    assert code == 2, err
+    assert err.splitlines()[-1] == f"error: rules.py: {name}: KeyError: 'nothing'"
+    assert not (tmp_path / "out").exists()

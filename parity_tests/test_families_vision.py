@@ -11,13 +11,10 @@ import torch
 
 from diptych.convert import convert_checkpoint, open_checkpoint, read_model, write_model
 from diptych.convert.families import FAMILIES
-from diptych.convert.rules import rule
 from diptych.spec import CheckpointError, Config
 from parity_tests.checkpoints import assert_same_tensors, stored_tensors, write_checkpoint
-from parity_tests.component_cases import ComponentCase
-from parity_tests.component_runs import run_component_torch
 from parity_tests.family_cases_vision import VISION_CASES as CASES
-from parity_tests.tiny_transformers import call_theirs, open_theirs, save_tiny
+from parity_tests.tiny_transformers import open_theirs, save_tiny
 
 NAMES = pytest.mark.parametrize("name", CASES)
 BARE = {
@@ -161,7 +158,7 @@ REFUSED = [
     ("clip", {"text_config.rope": 1}, "text_config.rope: setting not understood"),
     ("clip", {"vision_config.image_size": [12, 12]}, "vision_config.image_size: .* wrong type"),
     ("clip", {"text_config.eos_token_id": [1, 2]}, "text_config.eos_token_id: .* wrong type"),
-    ("clip text", {"eos_token_id": None}, "eos_token_id: null does not say"),
+    ("clip text", {"eos_token_id": None}, "eos_token_id: null is no value"),
     ("clip image", {"is_decoder": True}, "is_decoder: true is not supported"),
     ("siglip", {"vision_config.quantization_config": {}}, "vision_config.quantization_config: "),
     ("siglip image", {"hidden_act": "mish"}, "hidden_act: 'mish' must be one of"),
@@ -208,84 +205,6 @@ def _replaced(config: Config, change: dict[str, Any]) -> Config:
         for key, value in change.items()
     }
     return dataclasses.replace(config, **parts)
-
-
-@NAMES
-def test_a_rule_left_out_or_without_its_transform_is_an_error(name: str, folder: Any) -> None:
-    path = folder(name)
-    opened = open_checkpoint(path)
-    assert opened.family is not None
-    rules = opened.family.rules(opened.config, opened.variants)
-    mutants = [(*rules[:i], *rules[i + 1 :]) for i in range(len(rules))]
-    for i, one in enumerate(rules):
-        plain = rule(one.source, one.target)
-        if one.transform != plain.transform:
-            mutants.append((*rules[:i], plain, *rules[i + 1 :]))
-    for mutant in mutants:
-        family = dataclasses.replace(opened.family, rules=lambda config, found, m=mutant: m)
-        with pytest.raises((CheckpointError, ValueError)):
-            read_model(open_checkpoint(path, family=family), layout="torch")
-
-
-SURVIVORS = ("k_proj.bias",)
-"""A key's bias adds the same to all scores of a query: no output shows it, only its bytes do."""
-
-
-@NAMES
-def test_every_exchange_and_every_tensor_shows_in_the_outputs(name: str, folder: Any) -> None:
-    case, path = CASES[name], folder(name)
-    loaded = read_model(path, layout="torch")
-    exact = call_theirs(case, path, torch.float64)
-    right = {key: array.astype(np.float64) for key, array in loaded.tensors.items()}
-
-    def shows(tensors: dict[str, np.ndarray]) -> bool:
-        found = _call(case, loaded.config, tensors)
-        return any(np.abs(found[key] - exact[key]).max() > 1e-6 for key in exact)
-
-    assert not shows(right)
-    unseen = [what for what, tensors in _mutants(right) if not shows(right | tensors)]
-    survivors = SURVIVORS if "bool_masked_pos" in case.inputs() else (*SURVIVORS, "mask_param")
-    assert unseen == [f"{key}: other" for key in right if key.endswith(survivors)]
-
-
-def _call(case: Any, config: Config, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    arguments = {
-        key: array.astype(np.float64) if array.dtype.kind == "f" else array
-        for key, array in case.ours(case.inputs()).items()
-    }
-    options = {key: arguments.pop(key) for key in list(arguments) if key.endswith("mask")}
-    options |= {"need_weights": True, "need_hidden_states": True}
-    return run_component_torch(ComponentCase(config, arguments, options), tensors, {}).outputs
-
-
-EXCHANGES = (
-    ("q_proj", "k_proj"),
-    ("k_proj", "v_proj"),
-    ("q_proj", "out_proj"),
-    ("attention_norm", "feed_forward_norm"),
-    ("attention_scale_param", "feed_forward_scale_param"),
-    ("gate_proj", "up_proj"),
-    ("layers.0", "layers.1"),
-)
-
-
-def _mutants(tensors: dict[str, np.ndarray]) -> list[tuple[str, dict[str, np.ndarray]]]:
-    """Return tensors with others in place of one, or of two, and what was done."""
-    found = []
-    for key, array in tensors.items():
-        if array.ndim < 2:
-            change = np.linspace(0.1, 0.9, array.size).reshape(array.shape)
-            found.append((f"{key}: other", {key: np.asarray(array + change)}))
-        if array.ndim == 2 and array.shape[0] == array.shape[1]:
-            found.append((f"{key}: not transposed", {key: array.T.copy()}))
-        if "position_embed" in key:
-            found.append((f"{key}: shifted", {key: np.roll(array, 1, 0)}))
-        for one, other in EXCHANGES:
-            partner = key.replace(one, other)
-            same = tensors.get(partner, array[..., None]).shape == array.shape
-            if one in key and same and not key.endswith("k_proj.bias"):
-                found.append((f"{key}: {other}", {key: tensors[partner], partner: array}))
-    return found
 
 
 @NAMES

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from diptych.parity.rounding import FLOAT32, FLOAT64, random_rounding, rounding_noise
 from diptych.spec import EncoderConfig, TransformerEncoderLayerConfig
 from parity_tests import plain
-from parity_tests.rounding import UNIT, RandomRounding, rounding_noise
 
 
 def values(*shape, seed=0):
@@ -20,10 +20,10 @@ def values(*shape, seed=0):
 def test_elementwise_errors_are_relative(function):
     x = values(1000)
     exact = function(x)
-    with RandomRounding(0):
+    with random_rounding(0, FLOAT64):
         moved = function(x)
     relative = ((moved - exact) / exact).abs().max().item()
-    assert 0.9 * UNIT < relative < 2.1 * UNIT
+    assert 0.9 * FLOAT64 < relative < 2.1 * FLOAT64
 
 
 @pytest.mark.parametrize("n", [4, 64, 1024])
@@ -32,15 +32,15 @@ def test_errors_of_sums_grow_with_the_root_of_their_length(n, kind):
     x, ones = torch.ones(4000, n, dtype=torch.float64), torch.ones(n, 1, dtype=torch.float64)
     run = {"sum": lambda: x.sum(-1), "mean": lambda: x.mean(-1), "product": lambda: x @ ones}[kind]
     exact = run()
-    with RandomRounding(0):
+    with random_rounding(0, FLOAT64):
         moved = run()
     largest = (moved - exact).abs().max().item() / (n if kind != "mean" else 1)
-    assert 0.9 * UNIT < largest < 1.5 * UNIT
+    assert 0.9 * FLOAT64 < largest < 1.5 * FLOAT64
 
 
 def test_moves_and_choices_are_exact():
     x = values(6, 5)
-    with RandomRounding(0):
+    with random_rounding(0, FLOAT64):
         moved = torch.where(x > 0, x, -x).T.reshape(5, 6)[1:, ::2].amax(-1)
     assert torch.equal(moved, x.abs().T[1:, ::2].amax(-1))
 
@@ -52,12 +52,12 @@ def test_the_backward_pass_has_errors_too():
         (found,) = torch.autograd.grad((x * x).sum(), x)
         return {"x": found}
 
-    assert 0 < rounding_noise(gradient)["x"] < 4 * UNIT * x.abs().max().item() * 2
+    assert 0 < rounding_noise(gradient)["x"] < 4 * FLOAT64 * x.abs().max().item() * 2
 
 
 def test_seeds_repeat():
     def run(seed):
-        with RandomRounding(seed):
+        with random_rounding(seed, FLOAT64):
             return torch.exp(values(20))
 
     assert torch.equal(run(0), run(0))
@@ -87,9 +87,39 @@ def test_a_deep_stack_has_noise_everywhere():
     assert min(noise.values()) > 0
 
 
-def test_fused_code_is_refused():
-    with pytest.raises(NotImplementedError, match="softmax is not plain code"), RandomRounding(0):
-        torch.softmax(values(3), -1)
+def plain_layer_norm(x):
+    centred = x - x.mean(-1, keepdim=True)
+    return centred / ((centred**2).mean(-1, keepdim=True) + 1e-5).sqrt()
+
+
+@pytest.mark.parametrize(
+    ("fused", "decomposed"),
+    [
+        (
+            lambda x: torch.softmax(20 * x, -1),
+            lambda x: (p := (20 * x - (20 * x).amax(-1, keepdim=True)).exp()) / p.sum(-1, True),
+        ),
+        (lambda x: torch.layer_norm(x + 9, (40,)), lambda x: plain_layer_norm(x + 9)),
+        (torch.nn.functional.gelu, lambda x: 0.5 * x * (1 + torch.erf(x / 2**0.5))),
+        (
+            lambda x: torch.nn.functional.linear(x, x, x[:, 0]),
+            lambda x: (x @ x.T) + x[:, 0],
+        ),
+    ],
+    ids=["softmax", "layer norm", "gelu", "linear"],
+)
+def test_a_fused_operation_has_the_errors_of_its_steps(fused, decomposed):
+    x = values(40, 40)
+    noise = [rounding_noise(lambda f=f: {"y": f(x)})["y"] for f in (fused, decomposed)]
+    assert 0.4 * noise[1] < noise[0] < 2.5 * noise[1]
+
+
+def test_the_unit_is_that_of_the_dtype():
+    x = values(30, 30)
+    wide, narrow = (rounding_noise(lambda: {"y": x @ x}, unit=u)["y"] for u in (FLOAT64, FLOAT32))
+    assert narrow / wide == pytest.approx(FLOAT32 / FLOAT64, rel=0.1)
+    error = (x.float() @ x.float()).double() - x.float().double() @ x.float().double()
+    assert 0.02 * narrow < error.abs().max().item() < 1.6 * narrow
 
 
 def test_the_noise_is_that_of_real_rounding():

@@ -14,11 +14,12 @@ import torch
 
 import jax_impl
 import torch_impl
+from diptych.parity.rounding import FLOAT32, rounding_noise
 from parity_tests.attention_guard import AttentionRecord
 from parity_tests.component_case import ComponentCase, random_tensors
 from parity_tests.component_cases import CASES
 from parity_tests.component_runs import floating, run_component_jax, run_component_torch
-from parity_tests.harness import DTYPES, Arrays, Run, cotangents_of
+from parity_tests.harness import DTYPES, Arrays, Run, cotangents_of, to_torch
 from parity_tests.model_cases import MODEL_CASES, VARIANTS
 from parity_tests.narrow import Narrow
 from parity_tests.test_working import WORKING, judge, rounded
@@ -96,7 +97,16 @@ def test_variant(variant, panel, dtype):
     found = run_component(case, tensors, cotangents, wrap=record.wrap, **options)
     faults = record.faults(found.outputs)
     assert not faults, "\n".join(faults)
-    judge(name, found, truth, yardstick)
+
+    def noise() -> dict[str, float]:
+        def run() -> dict[str, torch.Tensor]:
+            moved = run_component_torch(wide_case, wide_tensors, wide_cotangents)
+            gradients = np.concatenate([moved.gradients[k].reshape(-1) for k in truth.gradients])
+            return to_torch(moved.outputs | {"gradients": gradients})
+
+        return rounding_noise(run, unit=FLOAT32)
+
+    judge(name, found, truth, yardstick, *([noise] if dtype == "float32" else []))
     assert {x.dtype for x in [*found.outputs.values(), *found.gradients.values()]} == {
         DTYPES[dtype]
     }

@@ -91,6 +91,8 @@ class Layer(Module):
         check_given(
             "memory", memory is not None, "cross_attention", config.cross_attention is not None
         )
+        if memory_mask is not None:
+            check_given("memory_mask", True, "cross_attention", config.cross_attention is not None)
 
         def attend(x: Tensor) -> tuple[Tensor, Any]:
             attended, *rest = self.attention(

@@ -137,6 +137,11 @@ def open_checkpoint(
     return Checkpoint(path=path, companions=companions, dtype=dtype, **parts)
 
 
+def has_configuration(src: str | Path) -> bool:
+    """Return whether a configuration lies beside the weights."""
+    return any((Path(src) / name).exists() for name in CONFIGS)
+
+
 def _configuration(
     folder: Path | None, config: str | Path | Mapping[str, Any] | None, container: Container
 ) -> tuple[dict[str, Any], str]:

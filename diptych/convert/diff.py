@@ -10,7 +10,7 @@ import numpy as np
 from ..spec.checks import Shape
 from ..spec.errors import CheckpointError
 from .bits import bit_view, contiguous
-from .checkpoint import Checkpoint, open_checkpoint
+from .checkpoint import Checkpoint, has_configuration, open_checkpoint
 from .leaf import FLOATING, LeafTensor
 
 MOST_PRINTED = 10  # differences in the printed form
@@ -48,8 +48,9 @@ class TensorDiff:
             (dtype_a, dtype_b), (shape_a, shape_b) = self.dtypes, self.shapes
             return f"{self.name}: {dtype_a} {shape_a} != {dtype_b} {shape_b}"
         ulp = "" if self.max_ulp is None else f", at most {self.max_ulp} ulp"
+        count = "1 element differs" if self.elements == 1 else f"{self.elements} elements differ"
         return (
-            f"{self.name}: {self.elements} elements differ{ulp}, "
+            f"{self.name}: {count}{ulp}, "
             f"first {list(self.first)}: {self.values[0]} != {self.values[1]}"
         )
 
@@ -109,7 +110,7 @@ class Diff:
 def diff_checkpoints(a: str | Path | Checkpoint, b: str | Path | Checkpoint) -> Diff:
     """Return how two checkpoints differ, whatever their layouts and containers.
 
-    A bare state dict whose settings are missing is read with those of the other checkpoint.
+    A bare state dict, without any configuration, is read with that of the other checkpoint.
 
     Raises:
         CheckpointError: If one of them cannot be read.
@@ -134,7 +135,7 @@ def diff_checkpoints(a: str | Path | Checkpoint, b: str | Path | Checkpoint) -> 
 def open_pair(
     a: str | Path | Checkpoint, b: str | Path | Checkpoint
 ) -> tuple[Checkpoint, Checkpoint]:
-    """Return two checkpoints opened; where one lacks settings, the other's are taken.
+    """Return two checkpoints opened; where one has no configuration, the other's is taken.
 
     Raises:
         CheckpointError: If one of them cannot be read.
@@ -166,7 +167,7 @@ def _open_like(
     source: str | Path | Checkpoint, other: Checkpoint, error: CheckpointError
 ) -> Checkpoint | CheckpointError:
     """Return a checkpoint read with another's settings, or the error that it gave without."""
-    if isinstance(source, Checkpoint) or other.family is None:
+    if isinstance(source, Checkpoint) or other.family is None or has_configuration(source):
         return error
     try:
         settings = other.family.write_config(other.config, other.source_config)

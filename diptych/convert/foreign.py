@@ -40,13 +40,15 @@ def read_foreign(
         CheckpointError: If the family is not clear, a setting is refused, or a tensor is missing,
             unknown, or of the wrong shape; lists all.
     """
-    raw = with_settings(given, settings)
     container, notes = _chosen(container, family)
+    if not given and container.model_args:
+        given, where = container.model_args, f"{where}: model_args"
+    raw = with_settings(given, settings)
     stored, unwrapped = unwrap_names(container)
     path = str(container.files[0])
     in_linen = is_linen(stored)
     tensors, travelling = _linen_tensors(stored, path) if in_linen else (stored, {})
-    found = find_family(container, tensors, raw, where, family)
+    found = find_family(container, tensors, raw, where, family, ignored)
     raise_faults(_setting_faults(found, raw, ignored), where=where)
     values = found.settings.values(raw)
     variants = found.find_variants(tensors.keys())
@@ -54,6 +56,8 @@ def read_foreign(
         shapes = {name: tensor.shape for name, tensor in tensors.items()}
         config = found.read_config(values, shapes, variants)
         expected, rules = config.leaves(), found.rules(config, variants)
+    except CheckpointError:
+        raise
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{where}: {error}") from None
     except (ArithmeticError, AttributeError, LookupError) as error:
@@ -106,8 +110,9 @@ def find_family(
     raw: Mapping[str, Any],
     where: str,
     family: str | Family | None,
+    ignored: Collection[str] = (),
 ) -> Family:
-    """Return the family asked for, or that ``model_type`` or else the names tell.
+    """Return the family asked for, or that ``model_type``, or else names and settings tell.
 
     Raises:
         CheckpointError: If none or several fit; says what is not covered.
@@ -123,6 +128,8 @@ def find_family(
         raise fault(where, f"{model_type!r} is of no family that is read ({known})", "model_type")
     uncovered = {candidate.name: candidate.uncovered(names) for candidate in FAMILIES.values()}
     fitting = [family for family in FAMILIES.values() if names and family.fits(names)]
+    if len(fitting) > 1 and raw:
+        fitting = [each for each in fitting if not each.settings.faults(raw, ignored)] or fitting
     if len(fitting) == 1:
         return fitting[0]
     path = container.files[0]

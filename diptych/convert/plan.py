@@ -261,6 +261,8 @@ def _maker(entry: Recreated) -> Callable[[], np.ndarray]:
 def _foreign_settings(checkpoint: Checkpoint, family: Family, dtype: str | None) -> dict[str, Any]:
     try:
         settings = family.write_config(checkpoint.config, checkpoint.source_config)
+    except CheckpointError:
+        raise
     except ValueError as error:
         raise CheckpointError(f"{checkpoint.path}: {error}") from None
     names = {code: name for name, code in CAST_DTYPES.items()}

@@ -17,10 +17,24 @@ class Setting(NamedTuple):
     Attributes:
         kind: Its type, or types.
         default: The value that a config.json without it means; None where there is no such value.
+        nullable: Whether null is a value of its own where there is a default.
     """
 
     kind: type | tuple[type, ...]
     default: Any = None
+    nullable: bool = False
+
+    def fault(self, value: Any) -> str:
+        """Return why a value cannot be this setting's, "" if it can."""
+        if value is None:
+            is_fine = self.nullable or self.default is None
+            return (
+                "" if is_fine else f"null is no value; left out, it is {json.dumps(self.default)}"
+            )
+        is_odd_bool = isinstance(value, bool) and self.kind is not bool
+        if is_odd_bool or not isinstance(value, self.kind):
+            return f"{json.dumps(value)} has the wrong type"
+        return ""
 
 
 @dataclass(frozen=True)
@@ -57,10 +71,9 @@ class SettingsTable:
             if name in ignored or key in self.bookkeeping:
                 continue
             if key in self.understood:
-                kind = self.understood[key].kind
-                is_bool = isinstance(value, bool) and kind is not bool
-                if value is not None and (is_bool or not isinstance(value, kind)):
-                    faults.append(f"{name}: {json.dumps(value)} has the wrong type")
+                cause = self.understood[key].fault(value)
+                if cause:
+                    faults.append(f"{name}: {cause}")
                 elif key in self.nested and isinstance(value, Mapping):
                     faults += self.nested[key].faults(value, ignored, within=f"{name}.")
             elif key not in self.fixed:
@@ -142,6 +155,32 @@ def axis_sizes(shapes: Mapping[str, Shape], name: str, rank: int) -> tuple[int |
     if len(shape) != rank:
         raise ValueError(f"{name}: shape {shape} must have rank {rank}")
     return shape
+
+
+def fill_sizes(
+    values: dict[str, Any],
+    sizes: Mapping[str, tuple[str, int]],
+    shapes: Mapping[str, Shape],
+    prefix: str = "",
+) -> None:
+    """Set every size that is not given, None or -1, to that of a tensor.
+
+    Args:
+        values: Settings by name.
+        sizes: By setting, a tensor's name without the prefix, and its axis.
+        shapes: Shapes by name.
+        prefix: Before the tensors' names.
+
+    Raises:
+        ValueError: If a tensor has no such axis.
+    """
+    for key, (name, axis) in sizes.items():
+        shape = shapes.get(f"{prefix}{name}")
+        if shape is None or values[key] not in (None, -1):
+            continue
+        if len(shape) <= axis:
+            raise ValueError(f"{prefix}{name}: shape {shape} has no axis {axis}")
+        values[key] = shape[axis]
 
 
 def layer_count(shapes: Mapping[str, Shape], prefix: str) -> int | None:

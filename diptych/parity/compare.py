@@ -152,19 +152,25 @@ def compare_exact(
 
 
 def compare_working(
-    value: np.ndarray, reference: np.ndarray, plain: np.ndarray, *, name: str = ""
+    value: np.ndarray,
+    reference: np.ndarray,
+    plain: np.ndarray,
+    *,
+    name: str = "",
+    noise: float = 0.0,
 ) -> Comparison:
     """Judge a result in a working dtype by what plain code reaches in that dtype.
 
-    ``max |value - reference| <= max(4 max |plain - reference|, 8u max |reference|)``; in 16 bits
-    also ``rms(value - reference) <= 2 rms(plain - reference)``, where a result as close as correct
-    rounding, ``u rms(reference)``, always passes. u is the dtype's unit roundoff.
+    ``max |value - reference| <= max(4 max |plain - reference|, 4 noise, 8u max |reference|)``; in
+    16 bits also ``rms(value - reference) <= 2 rms(plain - reference)``, where a result as close as
+    correct rounding, ``u rms(reference)``, always passes. u is the dtype's unit roundoff.
 
     Args:
         value: float32, bfloat16 or float16, any shape.
         reference: float64, computed from the same inputs after their rounding.
         plain: The framework's plain decomposed code in the dtype of ``value``.
         name: Of the tensor.
+        noise: Largest change that random rounding errors of the dtype make in this tensor.
 
     Raises:
         TypeError: If value and plain have different dtypes, or reference is not float64.
@@ -182,7 +188,7 @@ def compare_working(
         return Comparison(name, value.size, float("nan"), 0.0, fault=fault)
     difference = _largest_difference(wide, reference)
     plain_difference = _largest_difference(plain_wide, reference)
-    bound = max(4.0 * plain_difference, 8.0 * u * _largest(reference))
+    bound = max(4.0 * max(plain_difference, noise), 8.0 * u * _largest(reference))
     rms, plain_rms = _rms(wide - reference), _rms(plain_wide - reference)
     if not difference <= bound:
         fault = f"max |a-b| {difference:.3g} > {bound:.3g}"

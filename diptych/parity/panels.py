@@ -9,6 +9,7 @@ import numpy as np
 from diptych.convert import Checkpoint
 
 from .inputs import Batch
+from .rounding import rounding_noise
 
 Outputs = dict[str, np.ndarray]
 
@@ -29,19 +30,27 @@ def run_torch(checkpoint: Checkpoint, batches: tuple[Batch, ...], dtype: str) ->
     Returns:
         One dictionary a batch, of float arrays by name: ``output``, ``hidden_states[0]``, ...
     """
-    import torch
-
     import torch_impl
 
     model = torch_impl.load_model(checkpoint, dtype=dtype)
-    results = []
-    with torch.inference_mode():
-        for batch in batches:
-            args, arrays, flags = _arguments(batch, dtype)
-            tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-            output = model(*(torch.from_numpy(array) for array in args), **tensors, **flags)
-            results.append({name: x.numpy() for name, x in outputs_by_name(output)})
-    return results
+    return [
+        {name: x.numpy() for name, x in _run_torch(model, batch, dtype).items()}
+        for batch in batches
+    ]
+
+
+def torch_noise(checkpoint: Checkpoint, batch: Batch, unit: float) -> dict[str, float]:
+    """Return how far rounding errors move every output of the PyTorch panel.
+
+    Args:
+        checkpoint: An open checkpoint in any layout.
+        batch: One input.
+        unit: Size of the errors, ``FLOAT64`` or ``FLOAT32`` of ``diptych.parity.rounding``.
+    """
+    import torch_impl
+
+    model = torch_impl.load_model(checkpoint, dtype="float64")
+    return rounding_noise(lambda: _run_torch(model, batch, "float64"), unit=unit)
 
 
 def run_jax(checkpoint: Checkpoint, batches: tuple[Batch, ...], dtype: str) -> list[Outputs]:
@@ -90,6 +99,16 @@ def outputs_by_name(output: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 _PLAIN = ("output", "attention_weights", "cross_attention_weights")
+
+
+def _run_torch(model: Any, batch: Batch, dtype: str) -> dict[str, Any]:
+    import torch
+
+    args, arrays, flags = _arguments(batch, dtype)
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    with torch.inference_mode():
+        output = model(*(torch.from_numpy(array) for array in args), **tensors, **flags)
+    return dict(outputs_by_name(output))
 
 
 def _arguments(

@@ -70,6 +70,7 @@ class BlockConfig(Config):
             )
             if self.is_parallel:
                 raise ValueError(f"norm_placement={self.norm_placement!r} has no cross-attention")
+            _check_memory(self.cross_attention)
         if not self.attention_norm and self.norm_placement != "pre":
             raise ValueError(
                 f"attention_norm=False goes with norm_placement='pre', not {self.norm_placement!r}"
@@ -116,6 +117,21 @@ class BlockConfig(Config):
             for name in self.branches:
                 leaves[f"{name}_scale_param"] = Leaf((self.d_model,), "param")
         return leaves
+
+
+def _check_memory(attention: AttentionConfig) -> None:
+    """Raise ValueError if an attention to a memory depends on where the queries stand in theirs."""
+    found = {
+        "rotary": attention.rotary is not None,
+        "position_bias": attention.position_bias is not None,
+        "score.is_causal": attention.score.is_causal,
+        "score.window": attention.score.window is not None,
+    }
+    for name, is_there in found.items():
+        if is_there:
+            raise ValueError(
+                f"cross_attention.{name} is set: a memory has no positions in common with the input"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

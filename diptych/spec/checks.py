@@ -4,6 +4,7 @@ They stand once, here, so that both panels refuse the same input with the same w
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import is_dataclass
 from difflib import get_close_matches
 from numbers import Real
 from types import UnionType
@@ -91,10 +92,14 @@ def check_stack_length(name: str, length: int, num_layers: int) -> None:
 
 
 def check_kind(kind: type | UnionType, **values: object) -> None:
-    """Raise TypeError unless every value is of a kind, such as a config class or one of several."""
+    """Raise TypeError unless every value is of a kind, such as a config class or one of several.
+
+    A config is of its own class alone: one that is made from it has fields that nothing would read.
+    """
+    kinds = get_args(kind) or (kind,)
     for name, value in values.items():
-        if not isinstance(value, kind):
-            names = " or ".join(k.__name__ for k in (get_args(kind) or (kind,)))
+        if not isinstance(value, kind) or (is_dataclass(value) and type(value) not in kinds):
+            names = " or ".join(k.__name__ for k in kinds)
             raise TypeError(f"{name}={type(value).__name__} must be of {names}")
 
 

@@ -115,6 +115,10 @@ class DecoderConfig(StackConfig):
                 raise ValueError("cross_attention must be in all layers or in none")
         check_kind(LogitsHeadConfig | None, head=self.head)
         embedding = self.embedding
+        if embedding is not None and embedding.padding_id is not None:
+            raise ValueError(
+                f"embedding.padding_id={embedding.padding_id}: a decoder counts every position"
+            )
         if self.head is not None:
             check_equal("head.d_model", self.head.d_model, "layer.d_model", self.d_model)
             if self.head.tied:

@@ -58,6 +58,14 @@ def check_text_stack(config: Any) -> None:
     check_kind(TextEmbeddingConfig | None, embedding=config.embedding)
     check_kind(PositionBiasConfig | None, position_bias=config.position_bias)
     check_rate(dropout=config.dropout)
+    if config.position_bias is not None:
+        first = config.layers[0].attention.num_heads
+        for i, layer in enumerate(config.layers):
+            if layer.attention.num_heads != first:
+                raise ValueError(
+                    f"layer {i}: attention.num_heads={layer.attention.num_heads} must be {first}, "
+                    "that of layer 0: position_bias is made once"
+                )
     if config.embedding is not None:
         check_equal("embedding.d_model", config.embedding.d_model, "layer.d_model", config.d_model)
 

@@ -55,7 +55,8 @@ class CachedRows(NamedTuple):
         queries: Positions (B, T).
         keys: Positions (B, S), -1 where there is no key.
         visible: Boolean (B, T, S), where a query may attend.
-        fits: Boolean (B, T), false for real rows past the capacity.
+        fits: Boolean (B, T), false for real rows past the capacity and for samples with padding
+            before a row.
         cache: The cache after the call.
     """
 
@@ -143,7 +144,7 @@ def append_rows(
     Raises:
         ValueError: If the batch sizes differ, padding comes before a row, or the rows exceed the
             capacity. Where numbers cannot be looked at (compiled, vmap), rows past the capacity are
-            not held and ``fits`` says so.
+            not held, padding before a row is taken for one, and ``fits`` says so.
     """
     C, T = cache.entries[0].shape[-2], rows[0].shape[-2]
     for entry, row in zip(cache.entries, rows, strict=True):
@@ -155,16 +156,18 @@ def append_rows(
     steps = torch.arange(T, dtype=torch.int32, device=length.device)
     slots = torch.arange(C, dtype=torch.int32, device=length.device)
     query_positions = length[:, None] + steps
+    is_real = steps < count[:, None]
+    in_order = True if key_mask is None else ((key_mask != 0) == is_real).all(-1)[:, None]
     if isinstance(cache, RollingCache):
         old, new = _latest(slots, length, C), _latest(slots, new_length, C)
         entries = tuple(
             torch.cat([held, row], -2) for held, row in zip(cache.entries, rows, strict=True)
         )
-        is_new = torch.where(steps < count[:, None], query_positions, -1)
+        is_new = torch.where(is_real, query_positions, -1)
         key_positions = torch.cat([old, is_new], -1)
         held = _write(cache.entries, rows, new - length[:, None])
         visible = visible_positions(query_positions, key_positions, left=left)
-        fits = query_positions >= 0
+        fits = (query_positions >= 0) & in_order
         return CachedRows(
             entries, query_positions, key_positions, visible, fits, RollingCache(held, new_length)
         )
@@ -173,7 +176,7 @@ def append_rows(
     held = _write(cache.entries, rows, torch.where(source < count[:, None], source, -1))
     key_positions = torch.where(slots < new_length[:, None], slots, -1)
     visible = visible_positions(query_positions, key_positions, left=left)
-    fits = (query_positions < C) | (steps >= count[:, None])
+    fits = ((query_positions < C) | ~is_real) & in_order
     after = Cache(held, new_length)
     return CachedRows(held, query_positions, key_positions, visible, fits, after)
 

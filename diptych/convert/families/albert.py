@@ -107,7 +107,9 @@ ALBERT = EncoderFamily(
             "hidden_dropout_prob": Setting(NUMBER, 0.0),
             "tie_word_embeddings": Setting(bool, True),
         },
-        bookkeeping=BOOKKEEPING | HEAD_BOOKKEEPING | {"down_scale_factor", "net_structure_type"},
+        bookkeeping=BOOKKEEPING
+        | HEAD_BOOKKEEPING
+        | {"down_scale_factor", "layers_to_keep", "net_structure_type"},
         fixed=FIXED
         | {
             "gap_size": (0,),

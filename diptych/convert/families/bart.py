@@ -92,7 +92,7 @@ BART = EncoderDecoderFamily(
         bookkeeping=BOOKKEEPING
         | ALIASES
         | TRAINING
-        | {"classif_dropout", "classifier_dropout", "force_bos_token_to_be_generated"},
+        | {"classif_dropout", "classifier_dropout", "force_bos_token_to_be_generated", "save_step"},
         fixed=FIXED
         | {
             "add_bias_logits": (False,),

@@ -7,7 +7,6 @@ from ...spec import (
     Config,
     EncoderConfig,
     EncoderWithHeadsConfig,
-    MaskedLMHeadConfig,
     NextSentenceHeadConfig,
     NormConfig,
     QuestionAnsweringHeadConfig,
@@ -17,8 +16,10 @@ from ...spec import (
     TransformerEncoderLayerConfig,
 )
 from ...spec.checks import Shape
-from ..settings import axis_sizes, check_layer_count, layer_count, require
-from .bert_settings import ACTIVATIONS, ARCHITECTURE_HEADS
+from ..settings import axis_sizes, check_layer_count, fill_sizes, layer_count, require
+from .bert_like import read_embedding, read_layer, read_masked_lm, write_encoder
+from .bert_settings import ARCHITECTURE_HEADS
+from .common import ACTIVATIONS, label_count
 from .family import Variants
 
 _WORDS = "embeddings.word_embeddings.weight"
@@ -34,45 +35,18 @@ def read_bert_config(
         ValueError: If a setting is missing or refused.
     """
     prefix = "bert." if "bert_prefix" in variants else ""
-    values = {**settings, **_sizes(settings, shapes, prefix)}
+    values = _with_sizes(settings, shapes, prefix)
     d_model = require(values, "hidden_size")
     check_layer_count(values["num_hidden_layers"], shapes, "num_hidden_layers")
-    activation = ACTIVATIONS.get(values["hidden_act"])
-    if activation is None:
-        choices = ", ".join(sorted(ACTIVATIONS))
-        raise ValueError(f"hidden_act: {values['hidden_act']!r} must be one of {choices}")
-    eps = values["layer_norm_eps"]
     encoder = EncoderConfig(
-        layer=TransformerEncoderLayerConfig(
-            d_model=d_model,
-            num_heads=require(values, "num_attention_heads"),
-            d_ff=require(values, "intermediate_size"),
-            dropout=values["hidden_dropout_prob"],
-            activation=activation,
-            eps=eps,
-            attention_dropout=values["attention_probs_dropout_prob"],
-        ),
+        layer=read_layer(values),
         num_layers=require(values, "num_hidden_layers"),
-        embedding=TextEmbeddingConfig(
-            vocab_size=require(values, "vocab_size"),
-            d_model=d_model,
-            max_seq_len=require(values, "max_position_embeddings"),
-            num_token_types=require(values, "type_vocab_size"),
-            norm=NormConfig(eps=eps),
-            dropout=values["hidden_dropout_prob"],
-        ),
+        embedding=read_embedding(values, require(values, "max_position_embeddings")),
         pooler=f"{prefix}pooler.dense.weight" in shapes,
     )
     heads: dict[str, Any] = {}
     if any(name.startswith("cls.predictions.") for name in shapes):
-        if values["tie_word_embeddings"] is False:
-            raise ValueError("tie_word_embeddings: false is not supported with a masked LM head")
-        heads["masked_lm"] = MaskedLMHeadConfig(
-            d_model=d_model,
-            vocab_size=values["vocab_size"],
-            activation=activation,
-            eps=eps,
-        )
+        heads["masked_lm"] = read_masked_lm(values)
     if any(name.startswith("cls.seq_relationship.") for name in shapes):
         heads["next_sentence"] = NextSentenceHeadConfig(d_model=d_model)
     if any(name.startswith("qa_outputs.") for name in shapes):
@@ -128,21 +102,9 @@ def write_bert_config(config: Config, source: Mapping[str, Any] | None) -> dict[
     settings: dict[str, Any] = {**(source or {}), "model_type": "bert"}
     names = settings.get("architectures") or _architectures(heads)
     settings["architectures"] = [names] if isinstance(names, str) else names
-    wanted: dict[str, Any] = {
-        "attention_probs_dropout_prob": layer.attention_dropout,
-        "hidden_dropout_prob": layer.dropout,
-        "hidden_size": layer.d_model,
-        "intermediate_size": layer.d_ff,
-        "layer_norm_eps": layer.eps,
-        "max_position_embeddings": embedding.max_seq_len,
-        "num_attention_heads": layer.num_heads,
-        "num_hidden_layers": encoder.num_layers,
-        "type_vocab_size": embedding.num_token_types,
-        "vocab_size": embedding.vocab_size,
-    }
-    if ACTIVATIONS.get(settings.get("hidden_act", "")) != layer.activation:
-        names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
-        wanted["hidden_act"] = names[layer.activation]
+    wanted = write_encoder(encoder) | {"max_position_embeddings": embedding.max_seq_len}
+    if ACTIVATIONS.get(settings.get("hidden_act", "")) == layer.activation:
+        del wanted["hidden_act"]
     return settings | wanted | _label_settings(settings, heads, layer.dropout)
 
 
@@ -155,10 +117,11 @@ def encoder_and_heads(config: Config) -> tuple[EncoderConfig, dict[str, Any]]:
     raise ValueError(f"bert has no {config.component}")
 
 
-def _sizes(
+def _with_sizes(
     settings: Mapping[str, Any], shapes: Mapping[str, Shape], prefix: str
-) -> dict[str, int | None]:
-    """Return the sizes that the settings lack, read from the shapes."""
+) -> dict[str, Any]:
+    """Return the settings, those sizes that they lack read from the shapes."""
+    values = {**settings}
     words, embeddings = f"{prefix}{_WORDS}", f"{prefix}embeddings"
     words = words if words in shapes else _DECODER
     places = {
@@ -168,14 +131,10 @@ def _sizes(
         "type_vocab_size": (f"{embeddings}.token_type_embeddings.weight", 0),
         "intermediate_size": (f"{prefix}encoder.layer.0.intermediate.dense.weight", 0),
     }
-    sizes = {
-        key: axis_sizes(shapes, name, 2)[axis]
-        for key, (name, axis) in places.items()
-        if settings[key] is None
-    }
-    if settings["num_hidden_layers"] is None:
-        sizes["num_hidden_layers"] = layer_count(shapes, f"{prefix}encoder.layer.")
-    return sizes
+    fill_sizes(values, places, shapes)
+    if values["num_hidden_layers"] is None:
+        values["num_hidden_layers"] = layer_count(shapes, f"{prefix}encoder.layer.")
+    return values
 
 
 def _classifier(
@@ -195,12 +154,11 @@ def _classifier(
             "architectures=BertForSequenceClassification (or BertForTokenClassification)"
         )
     rows, _ = axis_sizes(shapes, "classifier.weight", 2)
-    labels = len(values["id2label"]) if values["id2label"] else values["num_labels"]
-    num_labels = 1 if name == "BertForMultipleChoice" else labels or rows
+    num_labels = 1 if name == "BertForMultipleChoice" else label_count(values, rows)
     dropout = values["classifier_dropout"]
     return head, kind(
         d_model=d_model,
-        num_labels=require({"num_labels": num_labels}, "num_labels"),
+        num_labels=num_labels,
         dropout=values["hidden_dropout_prob"] if dropout is None else dropout,
     )
 

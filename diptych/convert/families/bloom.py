@@ -45,7 +45,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         layer=BlockConfig(
             attention=AttentionConfig(
                 d_model=d_model,
-                num_heads=require(values, "n_head"),
+                num_heads=values["num_attention_heads"] or require(values, "n_head"),
                 attention_dropout=values["attention_dropout"],
                 score=ScoreConfig(is_causal=True),
             ),
@@ -99,6 +99,7 @@ BLOOM = DecoderFamily(
             "n_embed": Setting(int),
             "n_head": Setting(int),
             "n_layer": Setting(int),
+            "num_attention_heads": Setting(int),
             "tie_word_embeddings": Setting(bool, True),
             "vocab_size": Setting(int),
         },
@@ -114,7 +115,7 @@ BLOOM = DecoderFamily(
             "slow_but_exact",
             "unk_token_id",
         },
-        fixed=FIXED | {"apply_residual_connection_post_layernorm": (False,)},
+        fixed=FIXED | {"apply_residual_connection_post_layernorm": (False,), "n_inner": (None,)},
     ),
     sizes={
         "vocab_size": ("word_embeddings.weight", 0),

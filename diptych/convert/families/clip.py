@@ -21,8 +21,6 @@ def _read_image(values: dict[str, Any]) -> VisionEncoderConfig:
 
 def _read_text(values: dict[str, Any]) -> EncoderConfig:
     end = values["eos_token_id"]
-    if end is None:
-        raise ValueError("eos_token_id: null does not say at which token the text is pooled")
     return read_text(values, ScoreConfig(is_causal=True), "highest" if end == _HIGHEST_ID else end)
 
 

@@ -61,7 +61,7 @@ COHERE = DecoderFamily(
             "max_position_embeddings": Setting(int, 8192),
             "tie_word_embeddings": Setting(bool, True),
         },
-        bookkeeping=BOOKKEEPING,
+        bookkeeping=BOOKKEEPING | {"model_max_length"},
         fixed=FIXED | {"use_qk_norm": (False,)},
     ),
     sizes=SIZES,

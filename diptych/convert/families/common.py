@@ -87,6 +87,8 @@ BOOKKEEPING = frozenset(
         "torchscript",
         "transformers_version",
         "typical_p",
+        "unsloth_fixed",
+        "unsloth_version",
         "use_bfloat16",
         "use_cache",
     }

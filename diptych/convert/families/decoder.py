@@ -11,7 +11,7 @@ from typing import Any
 from ...spec import Config, DecoderConfig
 from ...spec.checks import Shape
 from ..rules import Rule, rule
-from ..settings import SettingsTable, check_layer_count, layer_count
+from ..settings import SettingsTable, check_layer_count, fill_sizes, layer_count
 from ..tie import Tie
 from ..transforms import Transform
 from .common import first_difference
@@ -114,13 +114,10 @@ class DecoderFamily:
     ) -> Config:
         values = {**settings}
         prefix = self.prefix if "prefix" in variants else ""
+        fill_sizes(values, self.sizes, shapes, prefix)
         for key, (name, axis) in self.sizes.items():
-            shape = shapes.get(f"{prefix}{name}")
-            if shape is None or len(shape) <= axis:
-                continue
-            if values[key] in (None, -1):
-                values[key] = shape[axis]
-            elif values[key] != shape[axis]:
+            shape = shapes.get(f"{prefix}{name}", ())
+            if len(shape) > axis and values[key] != shape[axis]:
                 raise ValueError(f"{key}: {values[key]}, but {prefix}{name} has {shape[axis]}")
         layers, key = self.layers
         for counted, name in {**self.counts, key: layers}.items():

@@ -182,7 +182,7 @@ DEEPSEEK_V3 = DecoderFamily(
             "n_shared_experts": Setting(int, 1),
             "norm_topk_prob": Setting(bool, True),
             "num_experts_per_tok": Setting(int, 8),
-            "q_lora_rank": Setting(int, 1536),
+            "q_lora_rank": Setting(int, 1536, nullable=True),
             "qk_nope_head_dim": Setting(int, 128),
             "qk_rope_head_dim": Setting(int, 64),
             "rope_interleave": Setting(bool, True),

@@ -11,7 +11,7 @@ from typing import Any
 from ...spec import Config, EncoderConfig, EncoderWithHeadsConfig
 from ...spec.checks import Shape
 from ..rules import Rule, rule
-from ..settings import SettingsTable, axis_sizes, check_layer_count, layer_count
+from ..settings import SettingsTable, check_layer_count, fill_sizes, layer_count
 from ..tie import Tie
 from ..transforms import Transform
 from .common import first_difference
@@ -102,10 +102,7 @@ class EncoderFamily:
     ) -> Config:
         values = {**settings}
         prefix = self.prefix if "prefix" in variants else ""
-        for key, (name, axis) in self.sizes.items():
-            if values[key] is None and f"{prefix}{name}" in shapes:
-                rank = len(shapes[f"{prefix}{name}"])
-                values[key] = axis_sizes(shapes, f"{prefix}{name}", rank)[axis]
+        fill_sizes(values, self.sizes, shapes, prefix)
         layers, key = self.layers
         if values[key] is None and layers is not None:
             values[key] = layer_count(shapes, f"{prefix}{layers}.")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ...spec import Config, DecoderConfig, EncoderDecoderConfig, LogitsHeadConfig
 from ...spec.checks import Shape
 from ..rules import Rule, rule
-from ..settings import SettingsTable, axis_sizes, check_layer_count, layer_count
+from ..settings import SettingsTable, check_layer_count, layer_count
 from ..tie import DELETE, Tie
 from ..transforms import Unstack
 from .common import first_difference
@@ -129,8 +129,7 @@ class EncoderDecoderFamily:
         values = {**settings}
         for key, size in self._places(shapes, prefix).items():
             if values[key] is None and size.name in shapes:
-                sizes = axis_sizes(shapes, size.name, len(shapes[size.name]))
-                values[key] = (sizes[size.axis] or 0) - size.extra
+                values[key] = shapes[size.name][size.axis] - size.extra
         for layers, key in self.layers.items():
             if values[key] is None:
                 values[key] = layer_count(shapes, f"{prefix}{layers}.")

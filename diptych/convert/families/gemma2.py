@@ -101,10 +101,10 @@ GEMMA2 = DecoderFamily(
     settings=SettingsTable(
         understood=GEMMA2_SETTINGS
         | {
-            "attn_logit_softcapping": Setting(NUMBER, 50.0),
-            "final_logit_softcapping": Setting(NUMBER, 30.0),
+            "attn_logit_softcapping": Setting(NUMBER, 50.0, nullable=True),
+            "final_logit_softcapping": Setting(NUMBER, 30.0, nullable=True),
         },
-        bookkeeping=BOOKKEEPING | {"hidden_act"},
+        bookkeeping=BOOKKEEPING | {"hidden_act", "sliding_window_size"},
         fixed=GEMMA_FIXED,
     ),
     sizes=SIZES,

@@ -15,7 +15,14 @@ from ...spec import (
 )
 from ...spec.checks import Shape
 from ..rules import Rule
-from ..settings import SettingsTable, axis_sizes, check_layer_count, layer_count, require
+from ..settings import (
+    SettingsTable,
+    axis_sizes,
+    check_layer_count,
+    fill_sizes,
+    layer_count,
+    require,
+)
 from ..transforms import Chain, Transform, Unstack
 from .common import first_difference, label_count, label_settings, written_settings
 from .family import Family, Variants
@@ -119,9 +126,7 @@ class ImageFamily:
         prefix = f"{self.name}." if "prefix" in variants else ""
         own = {name.removeprefix(prefix): shape for name, shape in shapes.items()}
         values = {**settings}
-        for key, (name, axis) in self.sizes.items():
-            if values[key] is None and name in own:
-                values[key] = axis_sizes(own, name, len(own[name]))[axis]
+        fill_sizes(values, self.sizes, own)
         if values["num_hidden_layers"] is None:
             values["num_hidden_layers"] = layer_count(own, "encoder.layer.")
         check_layer_count(values["num_hidden_layers"], shapes, "num_hidden_layers")

@@ -54,23 +54,18 @@ def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
     if not attention.rotary.interleaved:
         return {}
     num_heads, num_kv_heads, width = attention.sizes
-    ways = {"q": _to_neighbours(num_heads, width), "k": _to_neighbours(num_kv_heads, width)}
     found: dict[str, Transform] = {}
-    for letter, way in ways.items():
+    for letter, heads in (("q", num_heads), ("k", num_kv_heads)):
+        way = to_neighbours(heads, width)
         found |= both_parts(f"layers.{{i}}.self_attn.{letter}_proj", way)
     return found
 
 
-def _to_neighbours(num_heads: int, width: int) -> Permute:
+def to_neighbours(num_heads: int, width: int) -> Permute:
+    """Put the two halves of every head in turns."""
     half = width // 2
-    return Permute(
-        tuple(
-            head * width + side * half + i
-            for head in range(num_heads)
-            for i in range(half)
-            for side in range(2)
-        )
-    )
+    channels = [side * half + i for i in range(half) for side in range(2)]
+    return Permute(tuple(head * width + c for head in range(num_heads) for c in channels))
 
 
 LLAMA = DecoderFamily(
@@ -81,7 +76,7 @@ LLAMA = DecoderFamily(
     modules=MODULES,
     settings=SettingsTable(
         understood=UNDERSTOOD | {"mlp_bias": Setting(bool, False)},
-        bookkeeping=BOOKKEEPING,
+        bookkeeping=BOOKKEEPING | {"max_sequence_length"},
         fixed=FIXED,
     ),
     sizes=SIZES,

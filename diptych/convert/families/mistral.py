@@ -43,7 +43,7 @@ MISTRAL = DecoderFamily(
     modules=MODULES,
     settings=SettingsTable(
         # A config.json without a window means 4096; null means none, and so it is written.
-        understood=_UNDERSTOOD | {"sliding_window": Setting(int, 4096)},
+        understood=_UNDERSTOOD | {"sliding_window": Setting(int, 4096, nullable=True)},
         bookkeeping=BOOKKEEPING,
         fixed=FIXED,
     ),

@@ -1,6 +1,7 @@
 """GPTs trained with nanoGPT and minGPT (Karpathy): GPT-2's names, weights (out, in).
 
-Their training files hold the weights under ``model``. The number of heads is in no tensor.
+Their training files hold the weights under ``model``. The number of heads is in no tensor, but
+nanoGPT writes it into ``model_args`` beside them.
 """
 
 from collections.abc import Mapping
@@ -34,7 +35,7 @@ _SIZES = {
 def _reader(activation: str) -> Any:
     def read(values: dict[str, Any]) -> DecoderConfig:
         d_model, vocab_size = require(values, "n_embd"), require(values, "vocab_size")
-        bias, dropout = values["bias"] is not False, values["dropout"]
+        bias, dropout = values.get("bias") is not False, values["dropout"]
         norm = NormConfig(eps=1e-5, bias=bias)
         return DecoderConfig(
             layer=BlockConfig(
@@ -74,7 +75,6 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
     layer: Any = config.layer
     embedding: Any = config.embedding
     return {
-        "bias": layer.attention.out_bias,
         "block_size": embedding.max_seq_len,
         "dropout": layer.dropout,
         "n_embd": config.d_model,
@@ -84,44 +84,55 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
     }
 
 
+def _write_with_bias(config: DecoderConfig) -> dict[str, Any]:
+    layer: Any = config.layer
+    return _write(config) | {"bias": layer.attention.out_bias}
+
+
 def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
     return both_parts("h.{i}.attn.c_attn", Split(3))
 
 
-def _family(name: str, summary: str, activation: str, tied: bool) -> Any:
-    return DecoderFamily(
-        name=name,
-        summary=summary,
-        model_types=(name,),
-        architectures=("GPT", "GPT"),
-        modules=MODULES,
-        settings=SettingsTable(
-            understood={
-                "bias": Setting(bool),
-                "block_size": Setting(int),
-                "dropout": Setting(NUMBER, 0.0),
-                "n_embd": Setting(int),
-                "n_head": Setting(int),
-                "n_layer": Setting(int),
-                "tie_word_embeddings": Setting(bool, tied),
-                "vocab_size": Setting(int),
-            },
-            bookkeeping=BOOKKEEPING | {"architectures"},
-        ),
-        sizes=_SIZES,
-        flags={"bias": "ln_f.bias"},
-        read=_reader(activation),
-        write=_write,
-        transforms=_transforms,
-        prefix="transformer.",
-        layers=("h", "n_layer"),
-        buffers={"h.{i}.attn.bias": "lower_triangle", "h.{i}.attn.masked_bias": None},
-    ).family
+_UNDERSTOOD = {
+    "block_size": Setting(int),
+    "dropout": Setting(NUMBER, 0.0),
+    "n_embd": Setting(int),
+    "n_head": Setting(int),
+    "n_layer": Setting(int),
+    "tie_word_embeddings": Setting(bool, False),
+    "vocab_size": Setting(int),
+}
+_COMMON: dict[str, Any] = {
+    "architectures": ("GPT", "GPT"),
+    "modules": MODULES,
+    "sizes": _SIZES,
+    "transforms": _transforms,
+    "prefix": "transformer.",
+    "layers": ("h", "n_layer"),
+    "buffers": {"h.{i}.attn.bias": "lower_triangle", "h.{i}.attn.masked_bias": None},
+}
+_BOOKKEEPING = BOOKKEEPING | {"architectures"}
 
-
-NANOGPT = _family(
-    "nanogpt", "nanoGPT's training files (exact gelu, tied head): --set n_head=...", "gelu", True
-)
-MINGPT = _family(
-    "mingpt", "minGPT's (tanh gelu, a head of its own): --set n_head=...", "gelu_tanh", False
-)
+NANOGPT = DecoderFamily(
+    name="nanogpt",
+    summary="nanoGPT's training files (exact gelu, tied head)",
+    model_types=("nanogpt",),
+    settings=SettingsTable(
+        understood=_UNDERSTOOD
+        | {"bias": Setting(bool), "tie_word_embeddings": Setting(bool, True)},
+        bookkeeping=_BOOKKEEPING,
+    ),
+    flags={"bias": "ln_f.bias"},
+    read=_reader("gelu"),
+    write=_write_with_bias,
+    **_COMMON,
+).family
+MINGPT = DecoderFamily(
+    name="mingpt",
+    summary="minGPT's (tanh gelu, a head of its own): --set n_head=...",
+    model_types=("mingpt",),
+    settings=SettingsTable(understood=_UNDERSTOOD, bookkeeping=_BOOKKEEPING),
+    read=_reader("gelu_tanh"),
+    write=_write,
+    **_COMMON,
+).family

@@ -137,7 +137,7 @@ OPT = DecoderFamily(
             "vocab_size": Setting(int),
             "word_embed_proj_dim": Setting(int),
         },
-        bookkeeping=BOOKKEEPING | {"init_std", "layerdrop"},
+        bookkeeping=BOOKKEEPING | {"activation_dropout", "init_std", "layerdrop"},
         fixed=FIXED | {"layer_norm_elementwise_affine": (True,)},
     ),
     sizes={

@@ -15,6 +15,7 @@ from .llama_like import (
     NORMS,
     UNDERSTOOD,
     WINDOWS,
+    head_dim,
     read_attention,
     read_decoder,
     read_feed_forward,
@@ -23,6 +24,7 @@ from .llama_like import (
     write_decoder,
 )
 from .names import Modules
+from .rope import read_rotary
 
 _LAYER = "layers.{i}"
 _QKV, _GATE_UP = f"{_LAYER}.self_attn.qkv_proj", f"{_LAYER}.mlp.gate_up_proj"
@@ -38,8 +40,9 @@ _MODULES: Modules = {
 
 def _read(values: dict[str, Any]) -> DecoderConfig:
     norm = read_norm(values)
+    rotary = read_rotary(values, head_dim(values), partial=1.0)
     layer = BlockConfig(
-        attention=read_attention(values),
+        attention=read_attention(values, rotary=rotary),
         feed_forward=read_feed_forward(values),
         norm=norm,
         dropout=values["resid_pdrop"],
@@ -82,7 +85,13 @@ PHI3 = DecoderFamily(
             "sliding_window": WINDOWS["sliding_window"],
         },
         bookkeeping=BOOKKEEPING | {"auto_map", "embd_pdrop"},
-        fixed=FIXED | {"attention_bias": (False,)},
+        fixed=FIXED
+        | {
+            "attention_bias": (False,),
+            "full_attn_mod": (1,),
+            "interpolate_factor": (1,),
+            "lm_head_bias": (False, None),
+        },
     ),
     sizes={
         "vocab_size": ("embed_tokens.weight", 0),

@@ -26,7 +26,7 @@ from .llama_like import (
 
 QWEN_WINDOWS = WINDOWS | {
     "max_window_layers": Setting(int, 28),
-    "sliding_window": Setting(int, 4096),
+    "sliding_window": Setting(int, 4096, nullable=True),
     "use_sliding_window": Setting(bool, False),
 }
 
@@ -74,7 +74,9 @@ QWEN2 = DecoderFamily(
     architectures=("Qwen2ForCausalLM", "Qwen2Model"),
     modules=MODULES,
     settings=SettingsTable(
-        understood=_UNDERSTOOD | QWEN_WINDOWS, bookkeeping=BOOKKEEPING, fixed=FIXED
+        understood=_UNDERSTOOD | QWEN_WINDOWS,
+        bookkeeping=BOOKKEEPING,
+        fixed=FIXED | {"use_mrope": (False,)},
     ),
     sizes=SIZES,
     read=_read,

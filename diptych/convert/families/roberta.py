@@ -61,7 +61,10 @@ ROBERTA = EncoderFamily(
     },
     settings=SettingsTable(
         understood=UNDERSTOOD
-        | {"pad_token_id": Setting(int, 1), "tie_word_embeddings": Setting(bool, True)},
+        | {
+            "pad_token_id": Setting(int, 1, nullable=True),
+            "tie_word_embeddings": Setting(bool, True),
+        },
         bookkeeping=(BOOKKEEPING | HEAD_BOOKKEEPING) - {"pad_token_id"},
         fixed=FIXED | {"position_embedding_type": ("absolute", None)},
     ),

@@ -49,7 +49,7 @@ def read_rotary(
     theta: float = 10000.0,
     layer_type: str | None = None,
     interleaved: bool = False,
-    partial: float = 1.0,
+    partial: float | None = None,
 ) -> RotaryConfig:
     """Return how a family's settings rotate.
 
@@ -59,7 +59,8 @@ def read_rotary(
         theta: The base where no setting gives one.
         layer_type: Whose object of ``rope_parameters`` is read, if there is one for every type.
         interleaved: Whether neighbouring channels form a pair.
-        partial: The rotated part of a head where no setting gives one.
+        partial: The rotated part of a head where no setting gives one; None where heads are rotated
+            whole, whatever a setting says.
 
     Raises:
         ValueError: If the spellings contradict each other, or something is not understood.
@@ -67,7 +68,11 @@ def read_rotary(
     where, given = _given(values, layer_type)
     _check_agreement(values, where, given)
     theta = _agreed(values, where, given, "rope_theta", theta)
-    partial = _agreed(values, where, given, "partial_rotary_factor", partial)
+    part = _agreed(values, where, given, "partial_rotary_factor", partial or 1.0)
+    if partial is None and part != 1.0:
+        raise ValueError(
+            f"partial_rotary_factor: {part} is not supported: this family rotates whole heads"
+        )
     kind = given.get("rope_type", given.get("type", "default"))
     kind = {"su": "longrope"}.get(kind, kind) if isinstance(kind, str) else str(kind)
     if kind not in _KEYS:
@@ -84,7 +89,7 @@ def read_rotary(
         scaling = _scaling(kind, settings, longest)
     except KeyError as error:
         raise ValueError(f"{where}: rope_type {kind!r} needs {error.args[0]}") from None
-    dim = int(head_dim * partial)
+    dim = int(head_dim * part)
     return RotaryConfig(
         theta=float(theta),
         dim=None if dim == head_dim else dim,

@@ -81,7 +81,15 @@ STARCODER2 = DecoderFamily(
             "tie_word_embeddings": Setting(bool, True),
             "use_bias": Setting(bool, True),
         },
-        bookkeeping=BOOKKEEPING | {"mlp_type", "norm_type"},
+        bookkeeping=BOOKKEEPING
+        | {
+            "activation_function",
+            "attention_softmax_in_fp32",
+            "mlp_type",
+            "norm_type",
+            "scale_attention_softmax_in_fp32",
+            "scale_attn_weights",
+        },
         fixed=FIXED,
     ),
     sizes={

@@ -8,16 +8,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...spec import (
-    Config,
-    DualEncoderConfig,
-    EncoderConfig,
-    EncoderWithProjectionConfig,
-    VisionEncoderConfig,
-)
+from ...spec import Config, DualEncoderConfig, EncoderWithProjectionConfig, VisionEncoderConfig
 from ...spec.checks import Shape
 from ..rules import Rule, rule
-from ..settings import Setting, SettingsTable, axis_sizes, check_layer_count, layer_count
+from ..settings import Setting, SettingsTable, check_layer_count, fill_sizes, layer_count
 from ..transforms import Transform
 from .common import ARCHITECTURES, BOOKKEEPING, FIXED, first_difference, written_settings
 from .family import Family, Variants
@@ -144,7 +138,7 @@ class TwoTowerFamily:
         for tower, name in self.projections.items():
             place = own.get(tower, {}) if self.projection_within else shapes
             if tower in own and f"{name}.weight" in place:
-                rows[tower] = axis_sizes(place, f"{name}.weight", 2)[0]
+                rows[tower] = place[f"{name}.weight"][0]
         return self._component(settings, own, rows)
 
     def _component(
@@ -192,9 +186,7 @@ class TwoTowerFamily:
         key = f"{TOWERS[tower]}_config"
         given = values[key] if values[f"{key}_dict"] is None else values[f"{key}_dict"]
         own = {**values} if given is None else self._table().nested[key].values(given)
-        for name, (tensor, axis) in SIZES[tower].items():
-            if own[name] is None and tensor in shapes:
-                own[name] = axis_sizes(shapes, tensor, len(shapes[tensor]))[axis]
+        fill_sizes(own, SIZES[tower], shapes)
         if own["num_hidden_layers"] is None:
             own["num_hidden_layers"] = layer_count(shapes, "encoder.layers.")
         if tower == "image" and own["image_size"] is None and own["patch_size"]:
@@ -302,5 +294,5 @@ def _towers(config: Any) -> dict[str, Any]:
     return {"image" if isinstance(_encoder(config), VisionEncoderConfig) else "text": config}
 
 
-def _encoder(config: Any) -> EncoderConfig | VisionEncoderConfig | Any:
+def _encoder(config: Any) -> Any:
     return config.encoder if isinstance(config, EncoderWithProjectionConfig) else config

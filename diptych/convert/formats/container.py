@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from .fault import fault
 from .tensor import Tensor
@@ -16,11 +17,14 @@ class Branch:
         tensors: Its tensors by name.
         others: What else it holds, by name, described: numbers, texts, further dictionaries.
         refused: What it holds that cannot be read, by name, with the reason.
+        model_args: Settings of the model, where it holds a dictionary of that name with nothing but
+            numbers and texts, as nanoGPT's training files do.
     """
 
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     others: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    model_args: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,15 @@ class Container:
     metadata: Mapping[str, str] = field(default_factory=dict)
     tree: Mapping[str, Branch] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    @property
+    def model_args(self) -> Mapping[str, Any]:
+        """The settings that lie beside the dictionary whose tensors these are, if any do."""
+        for path, branch in self.tree.items():
+            if path and branch.tensors is self.tensors:
+                outer = self.tree.get(path.rpartition(".")[0])
+                return outer.model_args if outer else {}
+        return {}
 
     def select(self, key: str) -> "Container":
         """The same container with the tensors of one dictionary of its tree.

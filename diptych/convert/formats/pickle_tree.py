@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from diptych.convert.dtypes import item_size
 
@@ -57,6 +58,7 @@ class PickleTree:
         others: dict[str, str] = {}
         refused: dict[str, str] = {}
         keys: dict[str, object] = {}
+        model_args: dict[str, Any] = {}
         for index, (key, value) in enumerate(pairs):
             name = _name_of(key, index)
             shown = printable(name)
@@ -73,6 +75,8 @@ class PickleTree:
                     refused[shown] = result
             elif isinstance(value, Opaque):
                 refused[shown] = f"is {value.what}"
+            elif name == "model_args" and (settings := _plain(value)):
+                model_args = settings
             elif isinstance(value, NumpyScalar):
                 others[shown] = self._describe_scalar(_join(path, name), value)
             else:
@@ -80,11 +84,11 @@ class PickleTree:
                 inner = self._inner_pairs(value)
                 if inner is not None:
                     self._add(_join(path, shown), inner, depth + 1)
-        if not tensors and not refused and path:
+        if not tensors and not refused and not model_args and path:
             return
         if path in self._branches:
             raise fault(self._path, "two dictionaries have this path", path)
-        self._branches[path] = Branch(tensors, others, refused)
+        self._branches[path] = Branch(tensors, others, refused, model_args)
         twins = find_twins(tensors)
         if twins is not None:
             cause = f"the same name as {twins[0]!a} in another spelling"
@@ -160,6 +164,15 @@ class PickleTree:
         source = MemorySource(self._path, array.data)
         big_endian = array.dtype.big_endian
         return Tensor(name, dtype, array.shape, source, 0, tuple(strides) or None, big_endian)
+
+
+def _plain(value: object) -> dict[str, Any] | None:
+    """Return a dictionary of numbers and texts, each under a name of its own; None for others."""
+    found: dict[str, Any] = {}
+    for key, item in value if isinstance(value, Dictionary) else ():
+        if isinstance(key, str) and isinstance(item, bool | int | float | str | None):
+            found[key] = item
+    return found if isinstance(value, Dictionary) and len(found) == len(value) else None
 
 
 def _is_c_order(view: View) -> bool:
