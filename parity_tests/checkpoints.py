@@ -106,3 +106,12 @@ def assert_same_tensors(a, b):
 
 def _linear(name, rows, columns):
     return {f"{name}.weight": (rows, columns), f"{name}.bias": (rows,)}
+
+
+def write_bert_folder(folder: Path) -> Path:
+    """Write a tiny BERT with companions, one of them in a subfolder."""
+    write_checkpoint(folder, bert_tensors(), BERT_CONFIG)
+    (folder / "vocab.txt").write_text("a\nb\n")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling/config.json").write_text("{}")
+    return folder

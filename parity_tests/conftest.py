@@ -107,6 +107,15 @@ def tally(pytestconfig: pytest.Config) -> Iterator[Tally]:
     assert not fault, fault
 
 
+@pytest.fixture
+def there(tmp_path):
+    """The folder that destinations lie in, alone with a decoy that is nobody's to touch."""
+    folder = tmp_path / "there"
+    folder.mkdir()
+    (folder / ".diptych-decoy").write_text("mine")
+    return folder
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _bounded_memory() -> Iterator[None]:
     """Forget what was compiled for one file's tests: the whole run's programs fill many GiB."""

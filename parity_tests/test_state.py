@@ -1,4 +1,4 @@
-"""State in and out: copies, bits, refusals, pure calls, folders on disk."""
+"""State in and out: copies, bits, refusals, pure calls."""
 
 from typing import Any
 
@@ -13,10 +13,7 @@ from flax import nnx
 import jax_impl
 import torch_impl
 from diptych.spec import (
-    CheckpointError,
     FeedForwardConfig,
-    PositionalEncodingConfig,
-    SinusoidTable,
 )
 from parity_tests.components import (
     EXAMPLES,
@@ -258,56 +255,3 @@ def test_jax_parameters_may_be_numpy_for_good() -> None:
     np.testing.assert_array_equal(flat(numpy_module(jnp.asarray(IDS)))[0], right)
     compiled = jax.jit(lambda ids: numpy_module(ids))
     np.testing.assert_array_equal(flat(compiled(jnp.asarray(IDS)))[0], right)
-
-
-@pytest.mark.parametrize("component", EXAMPLES)
-def test_a_folder_brings_the_module_back(component: str, tmp_path: Any) -> None:
-    """Saved by one panel, loaded by both, every bit and the config; in evaluation mode."""
-    config = EXAMPLES[component].config
-    for panel, impl in PANELS.items():
-        module = new(panel, config)
-        impl.save_model(module, tmp_path / panel)
-        loaded = {other: by.load_model(tmp_path / panel) for other, by in PANELS.items()}
-        for other, by in PANELS.items():
-            assert type(loaded[other]) is getattr(by, component)
-            assert loaded[other].config == config
-            assert not loaded[other].training
-        own, back = impl.export_state(module), impl.export_state(loaded[panel])
-        assert all(back[name].tobytes() == array.tobytes() for name, array in own.items())
-        in_torch = torch_impl.export_state(loaded["torch"])
-        in_jax = jax_impl.export_state(loaded["jax"])
-        carried = in_layout("jax", config, in_torch)
-        assert carried.keys() == in_jax.keys()
-        assert all(carried[name].tobytes() == array.tobytes() for name, array in in_jax.items())
-
-
-@pytest.mark.parametrize("panel", PANELS)
-def test_load_model_casts_only_when_asked(panel: str, tmp_path: Any) -> None:
-    PANELS[panel].save_model(build(panel, CONFIG), tmp_path / "m")
-    module = PANELS[panel].load_model(str(tmp_path / "m"), dtype="bfloat16")
-    for name, array in PANELS[panel].export_state(module).items():
-        assert array.dtype == ml_dtypes.bfloat16
-        right = state(panel)[name].astype(ml_dtypes.bfloat16)
-        assert array.tobytes() == right.tobytes()
-
-
-@pytest.mark.parametrize("panel", PANELS)
-def test_folders_are_not_replaced_unasked(panel: str, tmp_path: Any) -> None:
-    module = build(panel, CONFIG)
-    PANELS[panel].save_model(module, tmp_path / "m")
-    with pytest.raises(ValueError, match="m"):
-        PANELS[panel].save_model(module, tmp_path / "m")
-    PANELS[panel].save_model(module, tmp_path / "m", overwrite=True)
-    with pytest.raises(CheckpointError, match="absent"):
-        PANELS[panel].load_model(tmp_path / "absent")
-
-
-@pytest.mark.parametrize("panel", PANELS)
-def test_unused_buffers_are_named(panel: str, tmp_path: Any) -> None:
-    """The first seed's table travels with its weights; ours is computed."""
-    table = SinusoidTable(11, 6).values.astype(np.float32)[None]
-    torch.save({"pe": torch.from_numpy(table)}, tmp_path / "seed.pt")
-    with pytest.warns(UserWarning, match="buffers not used by PositionalEncoding: pe$") as caught:
-        module = PANELS[panel].load_model(tmp_path / "seed.pt")
-    assert caught[0].filename == __file__
-    assert module.config == PositionalEncodingConfig(d_model=6, max_seq_len=11)
