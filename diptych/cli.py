@@ -263,7 +263,7 @@ def _reading(
 
 def _settings(pairs: list[str] | None) -> dict[str, Any]:
     """Return ``K=V`` pairs as a dictionary; a value that is JSON is read as such."""
-    from diptych.convert.settings import parse_setting
+    from diptych.families.settings import parse_setting
 
     settings: dict[str, Any] = {}
     for name, value in map(parse_setting, pairs or ()):

@@ -7,12 +7,8 @@ H head width
 from flax import nnx
 from jax import Array
 
-from diptych.spec import (
-    HeadAttentionConfig,
-    ScaledDotProductAttentionConfig,
-    ScoreConfig,
-)
-from diptych.spec.checks import check_length, check_sequence, check_width
+from diptych.spec import HeadAttentionConfig, ScaledDotProductAttentionConfig, ScoreConfig
+from diptych.spec.checks.sizes import check_length, check_sequence, check_width
 
 from . import functional
 from .linear import linear

@@ -9,14 +9,9 @@ from flax import nnx
 from jax import Array
 from jax import numpy as jnp
 
-from diptych.spec import (
-    AudioEncoderConfig,
-    BlockConfig,
-    NormConfig,
-    TransformerEncoderLayerConfig,
-)
-from diptych.spec.checks import check_floating
-from diptych.spec.encoder_checks import check_spectrogram
+from diptych.spec import AudioEncoderConfig, BlockConfig, NormConfig, TransformerEncoderLayerConfig
+from diptych.spec.checks.inputs import check_spectrogram
+from diptych.spec.checks.sizes import check_floating
 
 from . import functional
 from ._keys import split

@@ -19,9 +19,9 @@ from diptych.spec import (
     MixtureOfExpertsConfig,
     NormConfig,
 )
-from diptych.spec.attention_checks import check_mask_dtype
-from diptych.spec.cache_checks import check_memory_mask
-from diptych.spec.checks import check_given
+from diptych.spec.checks.attention import check_mask_dtype
+from diptych.spec.checks.cache import check_memory_mask
+from diptych.spec.checks.sizes import check_given
 
 from . import functional
 from ._keys import split

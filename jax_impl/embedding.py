@@ -9,8 +9,8 @@ from jax import numpy as jnp
 from jax.nn.initializers import normal
 
 from diptych.spec import EmbeddingConfig, NormConfig, TextEmbeddingConfig
-from diptych.spec.attention_checks import check_integer_dtype
-from diptych.spec.checks import check_broadcasts, check_given, check_ids_shape, check_length
+from diptych.spec.checks.attention import check_integer_dtype
+from diptych.spec.checks.sizes import check_broadcasts, check_given, check_ids_shape, check_length
 
 from . import functional
 from .functional._dtype import dtype_name

@@ -4,7 +4,7 @@ from flax import nnx
 from jax import Array
 
 from diptych.spec import FeedForwardConfig, GatedFeedForwardConfig
-from diptych.spec.checks import check_width
+from diptych.spec.checks.sizes import check_width
 
 from . import functional
 from .linear import linear

@@ -14,7 +14,7 @@ from diptych.spec import (
     SequenceClassificationHeadConfig,
     TokenClassificationHeadConfig,
 )
-from diptych.spec.checks import check_width
+from diptych.spec.checks.sizes import check_width
 
 from . import functional
 from .embedding import Embedding

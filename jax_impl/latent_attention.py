@@ -11,8 +11,8 @@ from jax import Array
 from jax import numpy as jnp
 
 from diptych.spec import LatentAttentionConfig, NormConfig, RotaryConfig, RotaryTable, ScoreConfig
-from diptych.spec.cache_checks import check_cached_call, check_can_cache
-from diptych.spec.checks import check_kind, check_sequence
+from diptych.spec.checks.cache import check_cached_call, check_can_cache
+from diptych.spec.checks.sizes import check_kind, check_sequence
 
 from . import functional
 from .functional.cache import Cache, RollingCache, append_rows, empty_cache, join_masks

@@ -10,7 +10,7 @@ from jax import Array
 from jax import numpy as jnp
 
 from diptych.spec import LogitsHeadConfig
-from diptych.spec.checks import check_given, check_width
+from diptych.spec.checks.sizes import check_given, check_width
 
 from .embedding import Embedding
 from .linear import linear

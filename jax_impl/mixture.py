@@ -9,7 +9,7 @@ from jax import Array
 from jax import numpy as jnp
 
 from diptych.spec import MixtureOfExpertsConfig, RouterConfig
-from diptych.spec.checks import check_one_dtype, check_width
+from diptych.spec.checks.sizes import check_one_dtype, check_width
 
 from . import functional
 from .feed_forward import GatedFeedForward

@@ -19,13 +19,13 @@ from diptych.spec import (
     RotaryTable,
     ScoreConfig,
 )
-from diptych.spec.cache_checks import (
+from diptych.spec.checks.cache import (
     check_cached_call,
     check_can_cache,
     check_memory,
     check_projected,
 )
-from diptych.spec.checks import check_kind, check_sequence
+from diptych.spec.checks.sizes import check_kind, check_sequence
 
 from . import functional
 from .functional.cache import Cache, RollingCache, append_rows, empty_cache, join_masks

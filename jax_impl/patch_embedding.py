@@ -11,9 +11,9 @@ from jax import numpy as jnp
 from jax.nn.initializers import normal
 
 from diptych.spec import NormConfig, PatchEmbeddingConfig
-from diptych.spec.attention_checks import check_mask_dtype
-from diptych.spec.checks import check_broadcasts, check_floating
-from diptych.spec.encoder_checks import check_images, check_patch_mask
+from diptych.spec.checks.attention import check_mask_dtype
+from diptych.spec.checks.inputs import check_images, check_patch_mask
+from diptych.spec.checks.sizes import check_broadcasts, check_floating
 
 from . import functional
 from .conv import conv2d

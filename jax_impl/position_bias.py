@@ -17,7 +17,7 @@ from diptych.spec import (
     RotaryTable,
     SlopeTable,
 )
-from diptych.spec.attention_checks import (
+from diptych.spec.checks.attention import (
     check_bias_dtype,
     check_integer_dtype,
     check_offset_size,

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from jax import Array
 
-from diptych.spec.cache_checks import check_stack_cache
-from diptych.spec.checks import check_kind, check_stack_length
+from diptych.spec.checks.cache import check_stack_cache
+from diptych.spec.checks.sizes import check_kind, check_stack_length
 
 from ._keys import split
 from .functional.cache import Cache, RollingCache

@@ -14,7 +14,7 @@ from flax import nnx
 from jax import Array
 from jax import numpy as jnp
 
-from diptych.spec.checks import check_floating, check_names_and_shapes
+from diptych.spec.checks.sizes import check_floating, check_names_and_shapes
 
 from .module import Module
 

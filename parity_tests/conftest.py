@@ -8,7 +8,7 @@ import jax
 import pytest
 
 from diptych.parity.compare import tie_fault, tie_limit
-from parity_tests.harness import Tally
+from parity_tests.support.harness import Tally
 
 TALLY = pytest.StashKey[Tally]()
 COUNTS = pytest.StashKey[Counter[str]]()

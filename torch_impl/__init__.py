@@ -8,12 +8,7 @@ from .audio import AudioEncoder
 from .block import Block, BlockOutput
 from .conv import conv1d, conv2d
 from .decoder import Decoder
-from .dual_encoder import (
-    DualEncoder,
-    DualEncoderOutput,
-    EncoderWithProjection,
-    ProjectionOutput,
-)
+from .dual_encoder import DualEncoder, DualEncoderOutput, EncoderWithProjection, ProjectionOutput
 from .embedding import Embedding, TextEmbedding
 from .encoder import Encoder
 from .encoder_decoder import EncoderDecoder, EncoderDecoderOutput

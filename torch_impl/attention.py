@@ -6,12 +6,8 @@ H head width
 
 from torch import Tensor
 
-from diptych.spec import (
-    HeadAttentionConfig,
-    ScaledDotProductAttentionConfig,
-    ScoreConfig,
-)
-from diptych.spec.checks import check_length, check_sequence, check_width
+from diptych.spec import HeadAttentionConfig, ScaledDotProductAttentionConfig, ScoreConfig
+from diptych.spec.checks.sizes import check_length, check_sequence, check_width
 
 from . import functional
 from .linear import linear

@@ -7,14 +7,9 @@ import math
 
 from torch import Tensor, nn
 
-from diptych.spec import (
-    AudioEncoderConfig,
-    BlockConfig,
-    NormConfig,
-    TransformerEncoderLayerConfig,
-)
-from diptych.spec.checks import check_floating
-from diptych.spec.encoder_checks import check_spectrogram
+from diptych.spec import AudioEncoderConfig, BlockConfig, NormConfig, TransformerEncoderLayerConfig
+from diptych.spec.checks.inputs import check_spectrogram
+from diptych.spec.checks.sizes import check_floating
 
 from . import functional
 from .block import Block

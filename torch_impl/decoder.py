@@ -20,9 +20,9 @@ from diptych.spec import (
     TransformerDecoderLayerConfig,
     TransformerEncoderLayerConfig,
 )
-from diptych.spec.attention_checks import check_mask_dtype
-from diptych.spec.cache_checks import check_row_mask
-from diptych.spec.checks import check_sequence
+from diptych.spec.checks.attention import check_mask_dtype
+from diptych.spec.checks.cache import check_row_mask
+from diptych.spec.checks.sizes import check_sequence
 
 from . import functional
 from .block import Block

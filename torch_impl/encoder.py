@@ -17,7 +17,7 @@ from diptych.spec import (
     TextEmbeddingConfig,
     TransformerEncoderLayerConfig,
 )
-from diptych.spec.checks import check_not_empty, check_sequence
+from diptych.spec.checks.sizes import check_not_empty, check_sequence
 
 from . import functional
 from .block import Block

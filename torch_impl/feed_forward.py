@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from diptych.spec import FeedForwardConfig, GatedFeedForwardConfig
-from diptych.spec.checks import check_width
+from diptych.spec.checks.sizes import check_width
 
 from . import functional
 from .linear import linear

@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from diptych.spec.attention_checks import check_mask_dtype
-from diptych.spec.cache_checks import check_row_mask
-from diptych.spec.checks import check_floating, check_kind
-from diptych.spec.generation import (
+from diptych.spec.checks.attention import check_mask_dtype
+from diptych.spec.checks.cache import check_row_mask
+from diptych.spec.checks.generation import (
     check_generating,
     check_prompt_lengths,
     check_sampling,
     check_uniform_range,
     check_uniforms,
 )
+from diptych.spec.checks.sizes import check_floating, check_kind
 
 from .decoder import Decoder
 from .encoder_decoder import EncoderDecoder

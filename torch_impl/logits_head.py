@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from diptych.spec import LogitsHeadConfig
-from diptych.spec.checks import check_given, check_width
+from diptych.spec.checks.sizes import check_given, check_width
 
 from .embedding import Embedding
 from .linear import linear

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from diptych.spec import MixtureOfExpertsConfig, RouterConfig
-from diptych.spec.checks import check_one_dtype, check_width
+from diptych.spec.checks.sizes import check_one_dtype, check_width
 
 from . import functional
 from .feed_forward import GatedFeedForward

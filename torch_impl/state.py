@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from diptych.spec.checks import check_floating, check_names_and_shapes
+from diptych.spec.checks.sizes import check_floating, check_names_and_shapes
 
 from .module import Module
 

@@ -5,17 +5,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+from ..families import Family, Recreated, Variants
+from ..families.settings import read_json
+from ..formats import Container, contained, find_container
 from ..spec import Config
 from ..spec.errors import CheckpointError
 from .companions import find_companions
-from .families import Family, Recreated, Variants
-from .foreign import read_foreign
-from .formats import Container, contained, find_container
-from .layouts import BUFFER_PREFIX
-from .leaf import LeafTensor, cast_leaf
+from .layouts.foreign import read_foreign
+from .layouts.leaf import LeafTensor, cast_leaf
+from .layouts.native import is_native, read_native
+from .layouts.panels import BUFFER_PREFIX
 from .manifest import MANIFEST, read_manifest
-from .native import is_native, read_native
-from .settings import read_json
 
 CONFIGS = ("config.json", "params.json")
 """Names of a folder's configuration, the usual first; Meta writes params.json."""

@@ -19,7 +19,11 @@ from types import FrameType
 from typing import BinaryIO
 
 from ..spec.errors import CheckpointError, OutputError
-from .lock import locked
+
+try:
+    import fcntl
+except ImportError:  # Windows has no advisory locks of this kind
+    fcntl = None  # type: ignore[assignment]
 
 _MARKER = "diptych-stage"
 _NEW, _OLD = "new", "old"
@@ -56,7 +60,7 @@ def staged_folder(
         _check_destination(dst, overwrite, sources)
     stem = f".diptych-{hashlib.sha256(os.fsencode(dst.name)).hexdigest()[:16]}"
     stage = dst.parent / f"{stem}.stage"
-    with _output_errors(dst), locked(dst.parent / f"{stem}.lock", dst), _terminable():
+    with _output_errors(dst), _locked(dst.parent / f"{stem}.lock", dst), _terminable():
         _sweep(stage, dst)
         _check_destination(dst, overwrite, sources)
         _check_room(dst, needed_bytes)
@@ -259,3 +263,39 @@ def _uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+
+
+@contextmanager
+def _locked(path: Path, dst: Path) -> Iterator[None]:
+    """Hold the lock file ``path`` while the block runs, and remove it afterwards.
+
+    The system drops the lock of a killed process, so a file that is left locks nothing.
+
+    Raises:
+        OutputError: If another process holds it; names the destination and the process.
+    """
+    descriptor = _acquire(path, dst)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _acquire(path: Path, dst: Path) -> int:
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        if fcntl is None:
+            return descriptor
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.read(descriptor, 32).decode(errors="replace") or "unknown"
+            os.close(descriptor)
+            raise OutputError(f"{dst}: locked by pid {owner}") from None
+        # The file may have been removed by its last owner since it was opened here.
+        if path.exists() and os.fstat(descriptor).st_ino == path.stat().st_ino:
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, str(os.getpid()).encode())
+            return descriptor
+        os.close(descriptor)

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from .formats import Container, contained, fault
+from ..formats import Container, contained, fault
 
 SUFFIXES = (".bpe", ".jinja", ".json", ".md", ".model", ".spm", ".tiktoken", ".txt", ".vocab")
 NAMES = ("LICENSE", "NOTICE")

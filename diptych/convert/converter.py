@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from .cast import CastCounts, cast_code
+from ..families import Family
+from ..formats import WRITERS
+from ..tensors.cast import CastCounts, cast_code
 from .checkpoint import Checkpoint, open_checkpoint
-from .families import Family
-from .formats import WRITERS
-from .layouts import LAYOUTS
+from .layouts.panels import LAYOUTS
 from .plan import Plan, make_plan, usual_container
 from .run import Progress, write_plan
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..spec.checks import Shape
+from ..spec.checks.sizes import Shape
 from ..spec.errors import CheckpointError
-from .bits import bit_view, contiguous
+from ..tensors.bits import bit_view, contiguous
 from .checkpoint import Checkpoint, has_configuration, open_checkpoint
-from .leaf import FLOATING, LeafTensor
+from .layouts.leaf import FLOATING, LeafTensor
 
 MOST_PRINTED = 10  # differences in the printed form
 

@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ..families import Family
+from ..formats import find_container
 from ..spec.errors import CheckpointError
 from .checkpoint import open_checkpoint
-from .families import Family
-from .formats import find_container
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..spec.checks import Shape
+from ..families.settings import read_json
+from ..formats import Tensor, contained, find_container, printable
+from ..spec.checks.sizes import Shape
 from ..spec.errors import CheckpointError
-from .formats import Tensor, contained, find_container, printable
-from .settings import read_json
 
 MANIFEST = "diptych.json"
 VERSION = 1

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from ..families import FAMILIES, Family, Recreated, Variants, recreate
+from ..formats import Planned
+from ..rules.rules import Rule, Step, assign_rules, inverse, raise_faults, rule
 from ..spec import Config
 from ..spec.errors import CheckpointError
-from .bits import TensorSpec
-from .cast import CAST_DTYPES, target_code
+from ..tensors.bits import TensorSpec
+from ..tensors.cast import CAST_DTYPES, target_code
+from ..tensors.dtypes import item_size, numpy_dtype
 from .checkpoint import Checkpoint
-from .dtypes import item_size, numpy_dtype
-from .families import FAMILIES, Family, Recreated, Variants, recreate
-from .formats import Planned
-from .layouts import BUFFER_PREFIX, LAYOUTS, layout_rules
-from .leaf import LeafTensor
-from .linen import linen_rules
+from .layouts.leaf import LeafTensor
+from .layouts.linen import linen_rules
+from .layouts.panels import BUFFER_PREFIX, LAYOUTS, layout_rules
 from .manifest import VERSION
-from .rules import Rule, Step, assign_rules, inverse, raise_faults, rule
 
 FILE_NAMES = {
     ("safetensors", "hf"): "model.safetensors",

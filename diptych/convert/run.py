@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ..formats import WRITERS, Planned
 from ..spec.errors import OutputError
-from .bits import contiguous
-from .cast import CastCounts, cast_values
+from ..tensors.bits import contiguous
+from ..tensors.cast import CastCounts, cast_values
 from .commit import copy_file, staged_folder, synced, write_file
-from .formats import WRITERS, Planned
 from .manifest import (
     MANIFEST,
     file_digest,

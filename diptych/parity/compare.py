@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .ulp import ulp_distance, unit_roundoff
+from ..tensors.ulp import ulp_distance, unit_roundoff
 
 EXACT_RELATIVE = 2.0**-40
 """Largest difference of two float64 results, over the largest magnitude of the tensor."""

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from diptych.spec import (
+from ..spec import (
     AttentionConfig,
     AttentionPoolingConfig,
     AudioEncoderConfig,

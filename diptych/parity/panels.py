@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from diptych.convert import Checkpoint
-
+from ..convert import Checkpoint
 from .inputs import Batch
 from .rounding import rounding_noise
 

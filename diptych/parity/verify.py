@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from diptych.convert import Checkpoint, Diff, diff_checkpoints, open_pair, verify_manifest
-from diptych.convert.cast import CASTABLE
-from diptych.convert.manifest import MANIFEST
-from diptych.spec import CheckpointError
-
+from ..convert import Checkpoint, Diff, diff_checkpoints, open_pair, verify_manifest
+from ..convert.manifest import MANIFEST
+from ..spec import CheckpointError
+from ..tensors.cast import CASTABLE
 from .compare import HEADER, Comparison, compare_exact, compare_working, tie_fault
 from .inputs import batches
 from .panels import Outputs, missing_frameworks, run_jax, run_torch, torch_noise

@@ -29,12 +29,7 @@ from .latent_attention import LatentAttentionConfig
 from .mixture import MixtureOfExpertsConfig, RouterConfig
 from .norm import LayerNormConfig, NormConfig, RMSNormConfig
 from .position import PositionalEncodingConfig
-from .position_bias import (
-    AlibiConfig,
-    RelativeBiasConfig,
-    RelativePositionBiasConfig,
-)
-from .position_bias_table import BucketTable, SlopeTable
+from .position_bias import AlibiConfig, RelativeBiasConfig, RelativePositionBiasConfig
 from .rotary import (
     DynamicScaling,
     LinearScaling,
@@ -43,8 +38,9 @@ from .rotary import (
     RotaryConfig,
     YarnScaling,
 )
-from .rotary_table import RotaryTable
-from .tables import SinusoidTable
+from .tables.bias import BucketTable, SlopeTable
+from .tables.rotary import RotaryTable
+from .tables.sinusoid import SinusoidTable
 from .vision import AttentionPoolingConfig, PatchEmbeddingConfig, VisionEncoderConfig
 
 COMPONENTS: dict[str, type[Config]] = {

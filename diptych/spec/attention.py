@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .attention_checks import window_sides
-from .checks import (
+from .checks.attention import window_sides
+from .checks.sizes import (
     check_above_zero,
     check_boolean,
     check_choice,

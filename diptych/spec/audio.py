@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .block import BlockConfig, TransformerEncoderLayerConfig
-from .checks import check_positive, check_rate
+from .checks.sizes import check_positive, check_rate
 from .config import Leaf, Leaves, under
 from .embedding import EmbeddingConfig
 from .norm import NormConfig

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from .attention import AttentionConfig, ScoreConfig
-from .checks import (
+from .checks.sizes import (
     check_above_zero,
     check_boolean,
     check_choice,

@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Any, ClassVar, NamedTuple, Self, Union, get_args, get_origin, get_type_hints
 
-from .checks import Shape, nearest
+from .checks.sizes import Shape, nearest
 
 
 class Leaf(NamedTuple):

@@ -4,13 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .block import BlockConfig, TransformerDecoderLayerConfig, TransformerEncoderLayerConfig
-from .checks import (
-    check_above_zero,
-    check_boolean,
-    check_equal,
-    check_kind,
-    check_positive,
-)
+from .checks.sizes import check_above_zero, check_boolean, check_equal, check_kind, check_positive
 from .config import Config, Leaf, Leaves, linear_leaves, under
 from .embedding import TextEmbeddingConfig
 from .norm import NormConfig

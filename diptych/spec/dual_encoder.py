@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .checks import check_boolean, check_equal, check_kind, check_positive
+from .checks.sizes import check_boolean, check_equal, check_kind, check_positive
 from .config import Config, Leaf, Leaves, linear_leaves, under
 from .encoder import EncoderConfig
 from .vision import VisionEncoderConfig

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .block import BlockConfig, TransformerEncoderLayerConfig
-from .checks import check_boolean, check_choice, check_not_negative
+from .checks.sizes import check_boolean, check_choice, check_not_negative
 from .config import Leaves, linear_leaves, under
 from .embedding import TextEmbeddingConfig
 from .norm import NormConfig

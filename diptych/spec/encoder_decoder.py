@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .audio import AudioEncoderConfig
-from .checks import check_equal, check_kind
+from .checks.sizes import check_equal, check_kind
 from .config import Config, Leaves, under
 from .decoder import DecoderConfig
 from .encoder import EncoderConfig

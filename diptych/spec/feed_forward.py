@@ -3,11 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .checks import (
-    check_boolean,
-    check_choice,
-    check_positive,
-)
+from .checks.sizes import check_boolean, check_choice, check_positive
 from .config import Config, Leaves, linear_leaves, under
 
 ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "tanh")

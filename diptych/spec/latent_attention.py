@@ -4,12 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .attention import ScoreConfig
-from .checks import (
-    check_boolean,
-    check_kind,
-    check_positive,
-    check_rate,
-)
+from .checks.sizes import check_boolean, check_kind, check_positive, check_rate
 from .config import Config, Leaves, linear_leaves, under
 from .norm import NormConfig
 from .rotary import RotaryConfig

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .checks import (
+from .checks.sizes import (
     check_above_zero,
     check_boolean,
     check_choice,

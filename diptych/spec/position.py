@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .checks import check_positive
+from .checks.sizes import check_positive
 from .config import Config
 
 

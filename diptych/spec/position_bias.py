@@ -3,11 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .checks import (
-    check_above_zero,
-    check_boolean,
-    check_positive,
-)
+from .checks.sizes import check_above_zero, check_boolean, check_positive
 from .config import Config, Leaf, Leaves
 
 

@@ -2,13 +2,7 @@
 
 from dataclasses import dataclass
 
-from .checks import (
-    check_above_zero,
-    check_boolean,
-    check_kind,
-    check_positive,
-    is_number,
-)
+from .checks.sizes import check_above_zero, check_boolean, check_kind, check_positive, is_number
 from .config import Config
 
 

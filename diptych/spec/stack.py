@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .block import BlockConfig, TransformerDecoderLayerConfig, TransformerEncoderLayerConfig
-from .checks import check_equal, check_kind, check_positive, check_rate
+from .checks.sizes import check_equal, check_kind, check_positive, check_rate
 from .config import Config, Leaves, under
 from .embedding import TextEmbeddingConfig
 from .norm import NormConfig

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from .attention import AttentionConfig
 from .block import BlockConfig, TransformerEncoderLayerConfig
-from .checks import (
+from .checks.sizes import (
     check_boolean,
     check_choice,
     check_divides,

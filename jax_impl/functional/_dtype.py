@@ -5,7 +5,7 @@ from typing import Any
 from jax import Array
 from jax import numpy as jnp
 
-from diptych.spec.checks import check_one_dtype
+from diptych.spec.checks.sizes import check_one_dtype
 
 
 def dtype_name(x: Array) -> str:

@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from diptych.spec.attention_checks import (
+from diptych.spec.checks.attention import (
     check_attention_dtypes,
     check_attention_shapes,
     check_bias_dtype,
     check_sinks,
 )
-from diptych.spec.checks import check_rate
+from diptych.spec.checks.sizes import check_rate
 
 from ._dtype import dtype_name
 from ._precision import matmul_precision

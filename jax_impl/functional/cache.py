@@ -9,14 +9,14 @@ from jax import Array
 from jax import numpy as jnp
 
 from diptych.spec import RotaryTable, ScoreConfig
-from diptych.spec.attention_checks import check_mask_dtype, window_sides
-from diptych.spec.cache_checks import (
+from diptych.spec.checks.attention import check_mask_dtype, window_sides
+from diptych.spec.checks.cache import (
     check_cache_rows,
     check_capacity,
     check_right_padding,
     check_row_mask,
 )
-from diptych.spec.checks import check_not_negative, check_one_dtype, check_positive
+from diptych.spec.checks.sizes import check_not_negative, check_one_dtype, check_positive
 
 from ._concrete import is_concrete, on_host
 from ._dtype import dtype_name

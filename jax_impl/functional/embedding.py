@@ -3,8 +3,8 @@
 from jax import Array
 from jax import numpy as jnp
 
-from diptych.spec.attention_checks import check_integer_dtype
-from diptych.spec.checks import check_ids, check_one_dtype, check_width
+from diptych.spec.checks.attention import check_integer_dtype
+from diptych.spec.checks.sizes import check_ids, check_one_dtype, check_width
 
 from ._concrete import extremes, is_concrete
 from ._dtype import dtype_name

@@ -8,14 +8,14 @@ import functools
 import jax.numpy as jnp
 from jax import Array
 
-from diptych.spec.attention_checks import (
+from diptych.spec.checks.attention import (
     check_combined_masks,
     check_integer_dtype,
     check_mask_dtype,
     check_offset_size,
     window_sides,
 )
-from diptych.spec.checks import check_not_negative, check_positive
+from diptych.spec.checks.sizes import check_not_negative, check_positive
 
 from ._dtype import dtype_name
 

@@ -8,7 +8,7 @@ from jax import Array
 from jax import numpy as jnp
 
 from diptych.spec import RouterConfig
-from diptych.spec.checks import check_floating, check_width
+from diptych.spec.checks.sizes import check_floating, check_width
 
 from ._dtype import dtype_name
 from ._precision import matmul_precision

@@ -5,7 +5,7 @@ import functools
 from jax import Array, lax
 from jax import numpy as jnp
 
-from diptych.spec.checks import check_floating, check_width
+from diptych.spec.checks.sizes import check_floating, check_width
 
 from ._dtype import dtype_name
 

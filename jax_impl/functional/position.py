@@ -4,8 +4,8 @@ from jax import Array
 from jax import numpy as jnp
 
 from diptych.spec import SinusoidTable
-from diptych.spec.attention_checks import check_integer_dtype
-from diptych.spec.checks import check_floating, check_length, check_offset, check_sequence
+from diptych.spec.checks.attention import check_integer_dtype
+from diptych.spec.checks.sizes import check_floating, check_length, check_offset, check_sequence
 
 from ._dtype import dtype_name
 

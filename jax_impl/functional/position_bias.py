@@ -7,7 +7,7 @@ from jax import Array
 from jax import numpy as jnp
 
 from diptych.spec import BucketTable
-from diptych.spec.attention_checks import check_integer_dtype
+from diptych.spec.checks.attention import check_integer_dtype
 
 from ._dtype import dtype_name
 

@@ -7,8 +7,8 @@ import jax
 from jax import Array
 from jax import numpy as jnp
 
-from diptych.spec.checks import check_floating
-from diptych.spec.generation import check_choice_of_token
+from diptych.spec.checks.generation import check_choice_of_token
+from diptych.spec.checks.sizes import check_floating
 
 from ._dtype import dtype_name
 

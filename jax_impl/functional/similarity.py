@@ -5,7 +5,7 @@ import functools
 from jax import Array
 from jax import numpy as jnp
 
-from diptych.spec.checks import check_floating, check_sequence
+from diptych.spec.checks.sizes import check_floating, check_sequence
 
 from ._dtype import dtype_name
 from ._precision import matmul_precision

@@ -9,7 +9,7 @@ import math
 import jax.numpy as jnp
 from jax import Array
 
-from diptych.spec.attention_checks import (
+from diptych.spec.checks.attention import (
     aligned_shape,
     check_integer_dtype,
     check_mask_dtype,

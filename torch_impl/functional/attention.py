@@ -9,13 +9,13 @@ import math
 import torch
 from torch import Tensor
 
-from diptych.spec.attention_checks import (
+from diptych.spec.checks.attention import (
     check_attention_dtypes,
     check_attention_shapes,
     check_bias_dtype,
     check_sinks,
 )
-from diptych.spec.checks import check_rate
+from diptych.spec.checks.sizes import check_rate
 
 from ._autocast import without_autocast
 from ._dtype import dtype_name

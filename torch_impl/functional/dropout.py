@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from diptych.spec.attention_checks import check_keep, check_mask_dtype
-from diptych.spec.checks import check_floating, check_rate
+from diptych.spec.checks.attention import check_keep, check_mask_dtype
+from diptych.spec.checks.sizes import check_floating, check_rate
 
 from ._draw import draw_kept
 from ._dtype import dtype_name

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as nnf
 
-from diptych.spec.attention_checks import check_integer_dtype
-from diptych.spec.checks import check_ids, check_width
+from diptych.spec.checks.attention import check_integer_dtype
+from diptych.spec.checks.sizes import check_ids, check_width
 
 from ._concrete import extremes, is_concrete
 from ._dtype import dtype_name

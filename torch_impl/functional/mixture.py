@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from diptych.spec import RouterConfig
-from diptych.spec.checks import check_floating, check_width
+from diptych.spec.checks.sizes import check_floating, check_width
 
 from ._dtype import dtype_name
 from .activation import activate_gated

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as nnf
 
-from diptych.spec.checks import check_floating, check_width
+from diptych.spec.checks.sizes import check_floating, check_width
 
 from ._dtype import dtype_name
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as nnf
 
 from diptych.spec import BucketTable
-from diptych.spec.attention_checks import check_integer_dtype
+from diptych.spec.checks.attention import check_integer_dtype
 
 from ._dtype import dtype_name
 

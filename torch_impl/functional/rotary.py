@@ -6,9 +6,9 @@ T positions   N heads   H head width   P pairs of channels
 import torch
 from torch import Tensor
 
-from diptych.spec.attention_checks import check_integer_dtype, check_rotated, per_sample_shape
-from diptych.spec.checks import check_floating
-from diptych.spec.tables import Values
+from diptych.spec.checks.attention import check_integer_dtype, check_rotated, per_sample_shape
+from diptych.spec.checks.sizes import check_floating
+from diptych.spec.tables.sinusoid import Values
 
 from ._dtype import dtype_name
 

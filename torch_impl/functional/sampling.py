@@ -6,8 +6,8 @@ B batch   V vocabulary
 import torch
 from torch import Tensor
 
-from diptych.spec.checks import check_floating
-from diptych.spec.generation import check_choice_of_token
+from diptych.spec.checks.generation import check_choice_of_token
+from diptych.spec.checks.sizes import check_floating
 
 from ._dtype import dtype_name
 

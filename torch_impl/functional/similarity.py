@@ -5,7 +5,7 @@ import functools
 import torch
 from torch import Tensor
 
-from diptych.spec.checks import check_floating, check_sequence
+from diptych.spec.checks.sizes import check_floating, check_sequence
 
 from ._dtype import dtype_name
 

@@ -9,7 +9,7 @@ import math
 import torch
 from torch import Tensor
 
-from diptych.spec.attention_checks import (
+from diptych.spec.checks.attention import (
     aligned_shape,
     check_integer_dtype,
     check_mask_dtype,

@@ -1,0 +1,129 @@
+"""BLOOM (Le Scao et al. 2022) as ``transformers`` stores it: ALiBi, q, k, v in turns by head."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...rules.transforms import Transform
+from ...spec import (
+    AlibiConfig,
+    AttentionConfig,
+    BlockConfig,
+    DecoderConfig,
+    FeedForwardConfig,
+    LogitsHeadConfig,
+    NormConfig,
+    ScoreConfig,
+)
+from ..fused import both_parts, groups
+from ..modules import Modules
+from ..settings import Setting, SettingsTable, require
+from ..transformers_settings import ARCHITECTURES, BOOKKEEPING, FIXED, NUMBER
+from .family import DecoderFamily
+from .parts import token_embedding, write_ends
+
+_LAYER, _OURS = "h.{i}", "layers.{i}"
+_QKV = f"{_LAYER}.self_attention.query_key_value"
+_MODULES: Modules = {
+    "word_embeddings": "embedding.token_embed",
+    "word_embeddings_layernorm": "embedding.embed_norm",
+    f"{_LAYER}.input_layernorm": f"{_OURS}.attention_norm",
+    _QKV: tuple(f"{_OURS}.attention.{x}_proj" for x in "qkv"),
+    f"{_LAYER}.self_attention.dense": f"{_OURS}.attention.out_proj",
+    f"{_LAYER}.post_attention_layernorm": f"{_OURS}.feed_forward_norm",
+    f"{_LAYER}.mlp.dense_h_to_4h": f"{_OURS}.feed_forward.up_proj",
+    f"{_LAYER}.mlp.dense_4h_to_h": f"{_OURS}.feed_forward.down_proj",
+    "ln_f": "final_norm",
+}
+
+
+def _read(values: dict[str, Any]) -> DecoderConfig:
+    # The first files call the width n_embed.
+    d_model = values["n_embed"] or require(values, "hidden_size")
+    vocab_size = require(values, "vocab_size")
+    norm = NormConfig(eps=values["layer_norm_epsilon"])
+    return DecoderConfig(
+        layer=BlockConfig(
+            attention=AttentionConfig(
+                d_model=d_model,
+                num_heads=values["num_attention_heads"] or require(values, "n_head"),
+                attention_dropout=values["attention_dropout"],
+                score=ScoreConfig(is_causal=True),
+            ),
+            feed_forward=FeedForwardConfig(
+                d_model=d_model, d_ff=4 * d_model, activation="gelu_tanh"
+            ),
+            norm=norm,
+            dropout=values["hidden_dropout"],
+        ),
+        num_layers=require(values, "n_layer"),
+        embedding=token_embedding(vocab_size, d_model, norm=norm),
+        final_norm=norm,
+        position_bias=AlibiConfig(),
+        head=LogitsHeadConfig(
+            d_model=d_model, vocab_size=vocab_size, tied=values["tie_word_embeddings"]
+        ),
+    )
+
+
+def _write(config: DecoderConfig) -> dict[str, Any]:
+    layer: Any = config.layer
+    return {
+        "attention_dropout": layer.attention.attention_dropout,
+        "hidden_dropout": layer.dropout,
+        "hidden_size": config.d_model,
+        "layer_norm_epsilon": layer.norm.of(1).eps,
+        "n_head": layer.attention.num_heads,
+        "n_layer": config.num_layers,
+        **write_ends(config),
+    }
+
+
+def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
+    attention: Any = config.layers[0].attention
+    return both_parts(_QKV, groups(attention))
+
+
+BLOOM = DecoderFamily(
+    name="bloom",
+    summary="BLOOM (BloomForCausalLM, BloomModel)",
+    model_types=("bloom",),
+    architectures=("BloomForCausalLM", "BloomModel"),
+    modules=_MODULES,
+    settings=SettingsTable(
+        understood={
+            **ARCHITECTURES,
+            "attention_dropout": Setting(NUMBER, 0.0),
+            "hidden_dropout": Setting(NUMBER, 0.0),
+            "hidden_size": Setting(int),
+            "layer_norm_epsilon": Setting(NUMBER, 1e-5),
+            "n_embed": Setting(int),
+            "n_head": Setting(int),
+            "n_layer": Setting(int),
+            "num_attention_heads": Setting(int),
+            "tie_word_embeddings": Setting(bool, True),
+            "vocab_size": Setting(int),
+        },
+        bookkeeping=BOOKKEEPING
+        | {
+            "attention_softmax_in_fp32",
+            "bias_dropout_fusion",
+            "masked_softmax_fusion",
+            "offset_alibi",
+            "seq_length",
+            "skip_bias_add",
+            "skip_bias_add_qkv",
+            "slow_but_exact",
+            "unk_token_id",
+        },
+        fixed=FIXED | {"apply_residual_connection_post_layernorm": (False,), "n_inner": (None,)},
+    ),
+    sizes={
+        "vocab_size": ("word_embeddings.weight", 0),
+        "hidden_size": ("word_embeddings.weight", 1),
+    },
+    read=_read,
+    write=_write,
+    transforms=_transforms,
+    prefix="transformer.",
+    layers=("h", "n_layer"),
+).family

@@ -1,0 +1,138 @@
+"""gpt-oss (OpenAI 2025) as ``transformers`` stores it, not quantised: sinks, gates between ups.
+
+Experts are banks (E, in, out); of the hidden channels of ``gate_up_proj`` the even ones gate.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...rules.transforms import Chain, Permute, Split, Transform
+from ...spec import BlockConfig, DecoderConfig, MixtureOfExpertsConfig, RouterConfig, ScoreConfig
+from ..modules import Modules
+from ..settings import Setting, SettingsTable, require
+from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER
+from .family import DecoderFamily
+from .parts import (
+    ATTENTION,
+    BUFFERS,
+    ENDS,
+    FULL,
+    NORMS,
+    SLIDING,
+    UNDERSTOOD,
+    WINDOWS,
+    head_dim,
+    read_attention,
+    read_decoder,
+    read_norm,
+    read_windows,
+    with_window,
+    write_decoder,
+    write_windows,
+)
+from .rope import read_rotary
+
+_MIXTURE, _OURS = "layers.{i}.mlp", "layers.{i}.feed_forward"
+_BANKS: Modules = {
+    f"{_MIXTURE}.router": f"{_OURS}.router_proj",
+    f"{_MIXTURE}.experts.gate_up_proj": (
+        f"{_OURS}.experts.gate_param",
+        f"{_OURS}.experts.up_param",
+    ),
+    f"{_MIXTURE}.experts.gate_up_proj_bias": (
+        f"{_OURS}.experts.gate_bias_param",
+        f"{_OURS}.experts.up_bias_param",
+    ),
+    f"{_MIXTURE}.experts.down_proj": f"{_OURS}.experts.down_param",
+    f"{_MIXTURE}.experts.down_proj_bias": f"{_OURS}.experts.down_bias_param",
+}
+_SINKS: Modules = {"layers.{i}.self_attn.sinks": "layers.{i}.attention.sinks_param"}
+
+
+def _read(values: dict[str, Any]) -> DecoderConfig:
+    norm = read_norm(values)
+    if not values["rope_parameters"] and not values["rope_scaling"]:
+        require(values | {"rope_parameters": None}, "rope_parameters")
+    experts = [values[key] for key in ("num_experts_per_tok", "experts_per_token")]
+    rotary = read_rotary(values, head_dim(values), theta=150000.0)
+    layer = BlockConfig(
+        attention=read_attention(
+            values, score=ScoreConfig(is_causal=True, sinks=True), rotary=rotary
+        ),
+        feed_forward=MixtureOfExpertsConfig(
+            d_model=values["hidden_size"],
+            d_ff=require(values, "intermediate_size"),
+            num_experts=require(values, "num_local_experts"),
+            top_k=next((number for number in experts if number is not None), 4),
+            activation="clamped_swiglu",
+            bias=True,
+            router=RouterConfig(scoring="softmax_of_top", bias=True),
+        ),
+        norm=norm,
+    )
+    types = [FULL if i % 2 else SLIDING for i in range(values["num_hidden_layers"])]
+    layers = [with_window(layer, window) for window in read_windows(values, types)]
+    return read_decoder(values, layers, norm=norm)
+
+
+def _write(config: DecoderConfig) -> dict[str, Any]:
+    layer: Any = config.layers[0]
+    mixture = layer.feed_forward
+    if mixture.activation != "clamped_swiglu":
+        raise ValueError(f"gpt_oss has no activation {mixture.activation!r}")
+    return {
+        "attention_bias": layer.attention.out_bias,
+        "num_experts_per_tok": mixture.top_k,
+        "num_local_experts": mixture.num_experts,
+        **write_decoder(config, activation=None),
+        **write_windows(config),
+    }
+
+
+def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
+    mixture: Any = config.layers[0].feed_forward
+    order = (*range(0, 2 * mixture.d_ff, 2), *range(1, 2 * mixture.d_ff, 2))
+    apart = Chain((Permute(order, -1), Split(2, -1)))
+    name = f"{_MIXTURE}.experts.gate_up_proj"
+    return {name: apart, f"{name}_bias": apart}
+
+
+_UNDERSTOOD = {name: setting for name, setting in UNDERSTOOD.items() if name != "hidden_act"}
+
+GPT_OSS = DecoderFamily(
+    name="gpt_oss",
+    summary="gpt-oss, dequantised (GptOssForCausalLM, GptOssModel)",
+    model_types=("gpt_oss",),
+    architectures=("GptOssForCausalLM", "GptOssModel"),
+    modules={**ENDS, **ATTENTION, **NORMS, **_SINKS, **_BANKS},
+    settings=SettingsTable(
+        understood=_UNDERSTOOD
+        | WINDOWS
+        | {
+            "attention_bias": Setting(bool, True),
+            "experts_per_token": Setting(int),
+            "max_position_embeddings": Setting(int, 131072),
+            "num_experts_per_tok": Setting(int),
+            "num_local_experts": Setting(int),
+            "rms_norm_eps": Setting(NUMBER, 1e-5),
+            "sliding_window": Setting(int, 128),
+        },
+        bookkeeping=BOOKKEEPING
+        | {
+            "initial_context_length",
+            "output_router_logits",
+            "router_aux_loss_coef",
+        },
+        fixed=FIXED | {"hidden_act": ("silu",), "swiglu_alpha": (1.702,), "swiglu_limit": (7.0,)},
+    ),
+    sizes={
+        "vocab_size": ("embed_tokens.weight", 0),
+        "hidden_size": ("embed_tokens.weight", 1),
+        "intermediate_size": ("layers.0.mlp.experts.down_proj", 1),
+        "num_local_experts": ("layers.0.mlp.experts.down_proj", 0),
+    },
+    read=_read,
+    write=_write,
+    transforms=_transforms,
+    buffers=BUFFERS,
+).family

@@ -1,0 +1,89 @@
+"""Llama 1 to 3 (Touvron et al. 2023; Grattafiori et al. 2024) as ``transformers`` stores it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ...rules.transforms import Permute, Transform
+from ...spec import BlockConfig, DecoderConfig
+from ..fused import both_parts
+from ..settings import Setting, SettingsTable
+from ..transformers_settings import BOOKKEEPING, FIXED
+from .family import DecoderFamily
+from .parts import (
+    BUFFERS,
+    MODULES,
+    SIZES,
+    UNDERSTOOD,
+    read_attention,
+    read_decoder,
+    read_feed_forward,
+    read_norm,
+    write_decoder,
+)
+
+
+def _read(values: dict[str, Any]) -> DecoderConfig:
+    norm = read_norm(values)
+    layer = BlockConfig(
+        attention=read_attention(values),
+        feed_forward=read_feed_forward(values, bias=values["mlp_bias"]),
+        norm=norm,
+    )
+    return read_decoder(values, layer, norm=norm)
+
+
+def _write(config: DecoderConfig) -> dict[str, Any]:
+    layer: Any = config.layer
+    biases = {"attention_bias": layer.attention.out_bias, "mlp_bias": layer.feed_forward.bias}
+    return write_decoder(config) | biases
+
+
+def _settled(config: DecoderConfig) -> DecoderConfig:
+    """Return the config with halves rotated, as ``transformers`` does."""
+    layer: Any = config.layer
+    if not isinstance(config.layer, BlockConfig) or layer.attention.rotary is None:
+        return config
+    attention = replace(layer.attention, rotary=replace(layer.attention.rotary, interleaved=False))
+    return replace(config, layer=replace(layer, attention=attention))
+
+
+def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
+    """Return the way from halves to neighbours, for weights of an interleaved rotation."""
+    attention: Any = config.layers[0].attention
+    if not attention.rotary.interleaved:
+        return {}
+    num_heads, num_kv_heads, width = attention.sizes
+    found: dict[str, Transform] = {}
+    for letter, heads in (("q", num_heads), ("k", num_kv_heads)):
+        way = to_neighbours(heads, width)
+        found |= both_parts(f"layers.{{i}}.self_attn.{letter}_proj", way)
+    return found
+
+
+def to_neighbours(num_heads: int, width: int) -> Permute:
+    """Put the two halves of every head in turns."""
+    half = width // 2
+    channels = [side * half + i for i in range(half) for side in range(2)]
+    return Permute(tuple(head * width + c for head in range(num_heads) for c in channels))
+
+
+LLAMA = DecoderFamily(
+    name="llama",
+    summary="Llama 1, 2, 3 and what copies it (LlamaForCausalLM, LlamaModel)",
+    model_types=("llama",),
+    architectures=("LlamaForCausalLM", "LlamaModel"),
+    modules=MODULES,
+    settings=SettingsTable(
+        understood=UNDERSTOOD | {"mlp_bias": Setting(bool, False)},
+        bookkeeping=BOOKKEEPING | {"max_sequence_length"},
+        fixed=FIXED,
+    ),
+    sizes=SIZES,
+    read=_read,
+    write=_write,
+    transforms=_transforms,
+    settled=_settled,
+    buffers=BUFFERS,
+    linen_norm="weight",
+).family

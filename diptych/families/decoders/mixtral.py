@@ -1,0 +1,93 @@
+"""Mixtral (Jiang et al. 2024) as ``transformers`` stores it: ``w1`` gates, ``w3`` is up."""
+
+from typing import Any
+
+from ...rules.rules import Rule
+from ...spec import BlockConfig, DecoderConfig, MixtureOfExpertsConfig, RouterConfig
+from ..experts import expert_rules
+from ..settings import Setting, SettingsTable, require
+from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER, read_activation
+from .family import DecoderFamily
+from .parts import (
+    ATTENTION,
+    BUFFERS,
+    ENDS,
+    NORMS,
+    UNDERSTOOD,
+    WINDOWS,
+    read_attention,
+    read_decoder,
+    read_norm,
+    with_window,
+    write_decoder,
+)
+
+_MIXTURE, _OURS = "layers.{i}.block_sparse_moe", "layers.{i}.feed_forward"
+_BANKS = (("w1", "gate_param"), ("w3", "up_param"), ("w2", "down_param"))
+
+
+def _read(values: dict[str, Any]) -> DecoderConfig:
+    norm = read_norm(values)
+    layer = BlockConfig(
+        attention=read_attention(values),
+        feed_forward=MixtureOfExpertsConfig(
+            d_model=values["hidden_size"],
+            d_ff=require(values, "intermediate_size"),
+            num_experts=require(values, "num_local_experts"),
+            top_k=values["num_experts_per_tok"],
+            activation=read_activation(values, "hidden_act"),
+            router=RouterConfig(scoring="softmax", normalize=True),
+        ),
+        norm=norm,
+    )
+    return read_decoder(values, with_window(layer, values["sliding_window"]), norm=norm)
+
+
+def _write(config: DecoderConfig) -> dict[str, Any]:
+    layer: Any = config.layer
+    return write_decoder(config) | {
+        "num_experts_per_tok": layer.feed_forward.top_k,
+        "num_local_experts": layer.feed_forward.num_experts,
+        "sliding_window": layer.attention.score.window,
+    }
+
+
+def _experts(config: DecoderConfig, prefix: str) -> list[Rule]:
+    layer: Any = config.layers[0]
+    number = layer.feed_forward.num_experts
+    return expert_rules(f"{prefix}{_MIXTURE}.experts", _OURS, _BANKS, number, config.leaves())
+
+
+_UNDERSTOOD = {name: setting for name, setting in UNDERSTOOD.items() if name != "attention_bias"}
+
+MIXTRAL = DecoderFamily(
+    name="mixtral",
+    summary="Mixtral (MixtralForCausalLM, MixtralModel)",
+    model_types=("mixtral",),
+    architectures=("MixtralForCausalLM", "MixtralModel"),
+    modules=ENDS | ATTENTION | NORMS | {f"{_MIXTURE}.gate": f"{_OURS}.router_proj"},
+    extra_rules=_experts,
+    extra_names=tuple(f"{_MIXTURE}.experts.{{j}}.{name}.weight" for name, _ in _BANKS),
+    settings=SettingsTable(
+        understood=_UNDERSTOOD
+        | {
+            "num_experts_per_tok": Setting(int, 2),
+            "num_local_experts": Setting(int),
+            "rms_norm_eps": Setting(NUMBER, 1e-5),
+            "sliding_window": WINDOWS["sliding_window"],
+        },
+        bookkeeping=BOOKKEEPING
+        | {"output_router_logits", "router_aux_loss_coef", "router_jitter_noise"},
+        fixed=FIXED,
+    ),
+    sizes={
+        "vocab_size": ("embed_tokens.weight", 0),
+        "hidden_size": ("embed_tokens.weight", 1),
+        "intermediate_size": ("layers.0.block_sparse_moe.experts.0.w1.weight", 0),
+        "num_local_experts": ("layers.0.block_sparse_moe.gate.weight", 0),
+    },
+    experts=("num_local_experts",),
+    read=_read,
+    write=_write,
+    buffers=BUFFERS,
+).family

@@ -1,0 +1,219 @@
+"""What the decoders that follow Llama have in common: names, settings and how they are read."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...spec import (
+    AttentionConfig,
+    BlockConfig,
+    DecoderConfig,
+    GatedFeedForwardConfig,
+    LogitsHeadConfig,
+    NormConfig,
+    ScoreConfig,
+    TextEmbeddingConfig,
+)
+from ..settings import Setting, require
+from ..transformers_settings import ARCHITECTURES, NUMBER, read_activation, write_activation
+from .rope import ROPE_SETTINGS, read_rotary, write_rotary
+
+_LAYER = "layers.{i}"
+ATTENTION = {
+    f"{_LAYER}.self_attn.q_proj": f"{_LAYER}.attention.q_proj",
+    f"{_LAYER}.self_attn.k_proj": f"{_LAYER}.attention.k_proj",
+    f"{_LAYER}.self_attn.v_proj": f"{_LAYER}.attention.v_proj",
+    f"{_LAYER}.self_attn.o_proj": f"{_LAYER}.attention.out_proj",
+}
+QK_NORMS = {
+    f"{_LAYER}.self_attn.q_norm": f"{_LAYER}.attention.q_norm",
+    f"{_LAYER}.self_attn.k_norm": f"{_LAYER}.attention.k_norm",
+}
+NORMS = {
+    f"{_LAYER}.input_layernorm": f"{_LAYER}.attention_norm",
+    f"{_LAYER}.post_attention_layernorm": f"{_LAYER}.feed_forward_norm",
+}
+FEED_FORWARD = {
+    f"{_LAYER}.mlp.gate_proj": f"{_LAYER}.feed_forward.gate_proj",
+    f"{_LAYER}.mlp.up_proj": f"{_LAYER}.feed_forward.up_proj",
+    f"{_LAYER}.mlp.down_proj": f"{_LAYER}.feed_forward.down_proj",
+}
+ENDS = {"embed_tokens": "embedding.token_embed", "norm": "final_norm"}
+MODULES = ENDS | ATTENTION | NORMS | FEED_FORWARD
+SIZES = {
+    "vocab_size": ("embed_tokens.weight", 0),
+    "hidden_size": ("embed_tokens.weight", 1),
+    "intermediate_size": ("layers.0.mlp.gate_proj.weight", 0),
+}
+BUFFERS = {f"{_LAYER}.self_attn.rotary_emb.inv_freq": None, "rotary_emb.inv_freq": None}
+UNDERSTOOD = {
+    **ARCHITECTURES,
+    **ROPE_SETTINGS,
+    "attention_bias": Setting(bool, False),
+    "attention_dropout": Setting(NUMBER, 0.0),
+    "head_dim": Setting(int),
+    "hidden_act": Setting(str, "silu"),
+    "hidden_size": Setting(int),
+    "intermediate_size": Setting(int),
+    "num_attention_heads": Setting(int),
+    "num_hidden_layers": Setting(int),
+    "num_key_value_heads": Setting(int),
+    "rms_norm_eps": Setting(NUMBER, 1e-6),
+    "tie_word_embeddings": Setting(bool, False),
+    "vocab_size": Setting(int),
+}
+WINDOWS = {
+    "layer_types": Setting(list),
+    "sliding_window": Setting(int),
+}
+FULL, SLIDING = "full_attention", "sliding_attention"
+
+
+def read_attention(values: Mapping[str, Any], **options: Any) -> AttentionConfig:
+    """Return the attention that the settings describe; options replace what they say."""
+    d_model, num_heads = require(values, "hidden_size"), require(values, "num_attention_heads")
+    bias = values.get("attention_bias") or False
+    options = {
+        "num_kv_heads": values["num_key_value_heads"] or num_heads,
+        "head_dim": head_dim(values),
+        "qkv_bias": bias,
+        "out_bias": bias,
+        "attention_dropout": values["attention_dropout"],
+        "score": ScoreConfig(is_causal=True),
+    } | options
+    if "rotary" not in options:
+        options["rotary"] = read_rotary(values, options["head_dim"])
+    return AttentionConfig(d_model=d_model, num_heads=num_heads, **options)
+
+
+def read_feed_forward(
+    values: Mapping[str, Any], *, activation: str = "hidden_act", bias: bool = False
+) -> GatedFeedForwardConfig:
+    """Return the gated network that the settings describe; ``activation`` is its setting."""
+    return GatedFeedForwardConfig(
+        d_model=values["hidden_size"],
+        d_ff=require(values, "intermediate_size"),
+        activation=read_activation(values, activation),
+        bias=bias,
+    )
+
+
+def read_norm(values: Mapping[str, Any], **options: Any) -> NormConfig:
+    """Return the RMS norm that the settings describe."""
+    return NormConfig(kind="rms", eps=values["rms_norm_eps"], **options)
+
+
+def read_decoder(
+    values: Mapping[str, Any],
+    layers: BlockConfig | Sequence[BlockConfig],
+    *,
+    norm: NormConfig,
+    embed_scale: float | None = None,
+    embed_dropout: float = 0.0,
+    **head: Any,
+) -> DecoderConfig:
+    """Return a decoder of layers, or of one config for all, with a head."""
+    d_model, vocab_size = values["hidden_size"], require(values, "vocab_size")
+    num_layers = require(values, "num_hidden_layers")
+    if isinstance(layers, BlockConfig):
+        layers = [layers]
+    return DecoderConfig(
+        layer=shortest_cycle(layers),
+        num_layers=num_layers,
+        embedding=token_embedding(vocab_size, d_model, scale=embed_scale, dropout=embed_dropout),
+        final_norm=norm,
+        head=LogitsHeadConfig(
+            d_model=d_model, vocab_size=vocab_size, tied=values["tie_word_embeddings"], **head
+        ),
+    )
+
+
+def write_decoder(
+    config: DecoderConfig, *, activation: str | None = "hidden_act"
+) -> dict[str, Any]:
+    """Return the settings that ``read_attention`` and the others read.
+
+    Args:
+        config: Of the decoder.
+        activation: The setting of the activation, if there is one.
+    """
+    layer: Any = config.layers[0]
+    attention, feed_forward = layer.attention, layer.feed_forward
+    num_heads, num_kv_heads, width = attention.sizes
+    named = {activation: write_activation(feed_forward.activation)} if activation else {}
+    return {
+        **named,
+        "attention_dropout": attention.attention_dropout,
+        "head_dim": width,
+        "hidden_size": config.d_model,
+        "intermediate_size": feed_forward.d_ff,
+        "num_attention_heads": num_heads,
+        "num_hidden_layers": config.num_layers,
+        "num_key_value_heads": num_kv_heads,
+        "rms_norm_eps": layer.norm.of(1).eps,
+        **write_ends(config),
+        **write_rotary(attention.rotary, width),
+    }
+
+
+def head_dim(values: Mapping[str, Any]) -> int:
+    """Return the width of a head."""
+    given = values.get("head_dim")
+    return given or require(values, "hidden_size") // require(values, "num_attention_heads")
+
+
+def read_windows(values: Mapping[str, Any], types: Sequence[str]) -> list[int | None]:
+    """Return every layer's window.
+
+    Args:
+        values: Settings of ``WINDOWS``.
+        types: Every layer's type where no setting gives them.
+
+    Raises:
+        ValueError: If there is not one known type a layer.
+    """
+    types = values["layer_types"] or types
+    if len(types) != values["num_hidden_layers"] or set(types) - {FULL, SLIDING}:
+        raise ValueError(
+            f"layer_types: {types} must be {values['num_hidden_layers']} of {FULL} and {SLIDING}"
+        )
+    return [require(values, "sliding_window") if each == SLIDING else None for each in types]
+
+
+def write_windows(config: DecoderConfig) -> dict[str, Any]:
+    """Return the settings of every layer's window."""
+    windows = [layer.attention.score.window for layer in config.layers]
+    widths = [window for window in windows if window is not None]
+    return {
+        "layer_types": [FULL if window is None else SLIDING for window in windows],
+        "sliding_window": widths[0] if widths else None,
+    }
+
+
+def with_window(layer: BlockConfig, window: int | None) -> BlockConfig:
+    """Return a layer whose attention sees a window."""
+    attention: Any = layer.attention
+    score = replace(attention.score, window=window)
+    return replace(layer, attention=replace(attention, score=score))
+
+
+def shortest_cycle(layers: Sequence[BlockConfig]) -> BlockConfig | tuple[BlockConfig, ...]:
+    """Return the fewest configs that, taking turns, are those of the layers."""
+    length = 1
+    for length in range(1, len(layers) + 1):
+        if all(layer == layers[i % length] for i, layer in enumerate(layers)):
+            break
+    return layers[0] if length == 1 else tuple(layers[:length])
+
+
+def token_embedding(vocab_size: int, d_model: int, **options: Any) -> TextEmbeddingConfig:
+    """Return the config of a table of tokens, without positions and types."""
+    options = {"max_seq_len": None, "num_token_types": 0, "norm": None, "dropout": 0.0} | options
+    return TextEmbeddingConfig(vocab_size=vocab_size, d_model=d_model, **options)
+
+
+def write_ends(config: DecoderConfig) -> dict[str, Any]:
+    """Return the settings of the token table and, if there is a head, whether it is that table."""
+    embedding: Any = config.embedding
+    tied = {} if config.head is None else {"tie_word_embeddings": config.head.tied}
+    return {"vocab_size": embedding.vocab_size, **tied}

@@ -1,0 +1,105 @@
+"""Phi-3 (Abdin et al. 2024) as ``transformers`` stores it: q, k, v in one, gate and up in one."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...rules.transforms import Split, Transform
+from ...spec import BlockConfig, DecoderConfig
+from ..fused import blocks
+from ..modules import Modules
+from ..settings import Setting, SettingsTable
+from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER
+from .family import DecoderFamily
+from .parts import (
+    BUFFERS,
+    ENDS,
+    NORMS,
+    UNDERSTOOD,
+    WINDOWS,
+    head_dim,
+    read_attention,
+    read_decoder,
+    read_feed_forward,
+    read_norm,
+    with_window,
+    write_decoder,
+)
+from .rope import read_rotary
+
+_LAYER = "layers.{i}"
+_QKV, _GATE_UP = f"{_LAYER}.self_attn.qkv_proj", f"{_LAYER}.mlp.gate_up_proj"
+_MODULES: Modules = {
+    **ENDS,
+    **NORMS,
+    _QKV: tuple(f"{_LAYER}.attention.{x}_proj" for x in "qkv"),
+    f"{_LAYER}.self_attn.o_proj": f"{_LAYER}.attention.out_proj",
+    _GATE_UP: (f"{_LAYER}.feed_forward.gate_proj", f"{_LAYER}.feed_forward.up_proj"),
+    f"{_LAYER}.mlp.down_proj": f"{_LAYER}.feed_forward.down_proj",
+}
+
+
+def _read(values: dict[str, Any]) -> DecoderConfig:
+    norm = read_norm(values)
+    rotary = read_rotary(values, head_dim(values), partial=1.0)
+    layer = BlockConfig(
+        attention=read_attention(values, rotary=rotary),
+        feed_forward=read_feed_forward(values),
+        norm=norm,
+        dropout=values["resid_pdrop"],
+    )
+    layer = with_window(layer, values["sliding_window"])
+    # transformers keeps embd_pdrop and never applies it.
+    return read_decoder(values, layer, norm=norm)
+
+
+def _write(config: DecoderConfig) -> dict[str, Any]:
+    layer: Any = config.layer
+    settings = write_decoder(config)
+    trained = settings["rope_parameters"].get("original_max_position_embeddings")
+    return settings | {
+        "resid_pdrop": layer.dropout,
+        "sliding_window": layer.attention.score.window,
+        **({} if trained is None else {"original_max_position_embeddings": trained}),
+    }
+
+
+def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
+    attention: Any = config.layers[0].attention
+    return {f"{_QKV}.weight": blocks(attention), f"{_GATE_UP}.weight": Split(2)}
+
+
+_UNDERSTOOD = {name: setting for name, setting in UNDERSTOOD.items() if name != "attention_bias"}
+
+PHI3 = DecoderFamily(
+    name="phi3",
+    summary="Phi-3, Phi-4 (Phi3ForCausalLM, Phi3Model)",
+    model_types=("phi3",),
+    architectures=("Phi3ForCausalLM", "Phi3Model"),
+    modules=_MODULES,
+    settings=SettingsTable(
+        understood=_UNDERSTOOD
+        | {
+            "max_position_embeddings": Setting(int, 4096),
+            "resid_pdrop": Setting(NUMBER, 0.0),
+            "rms_norm_eps": Setting(NUMBER, 1e-5),
+            "sliding_window": WINDOWS["sliding_window"],
+        },
+        bookkeeping=BOOKKEEPING | {"auto_map", "embd_pdrop"},
+        fixed=FIXED
+        | {
+            "attention_bias": (False,),
+            "full_attn_mod": (1,),
+            "interpolate_factor": (1,),
+            "lm_head_bias": (False, None),
+        },
+    ),
+    sizes={
+        "vocab_size": ("embed_tokens.weight", 0),
+        "hidden_size": ("embed_tokens.weight", 1),
+        "intermediate_size": ("layers.0.mlp.down_proj.weight", 1),
+    },
+    read=_read,
+    write=_write,
+    transforms=_transforms,
+    buffers=BUFFERS,
+).family

@@ -1,0 +1,121 @@
+"""Qwen3's mixtures (Yang et al. 2025) as ``transformers`` stores it."""
+
+from dataclasses import replace
+from typing import Any
+
+from ...rules.rules import Rule
+from ...spec import BlockConfig, DecoderConfig, MixtureOfExpertsConfig, QKNormConfig, RouterConfig
+from ..experts import expert_rules
+from ..settings import Setting, SettingsTable, require
+from ..transformers_settings import BOOKKEEPING, FIXED, read_activation
+from .family import DecoderFamily
+from .parts import (
+    BUFFERS,
+    MODULES,
+    QK_NORMS,
+    SIZES,
+    UNDERSTOOD,
+    WINDOWS,
+    read_attention,
+    read_decoder,
+    read_feed_forward,
+    read_norm,
+    with_window,
+    write_decoder,
+)
+
+_MIXTURE, _OURS = "layers.{i}.mlp", "layers.{i}.feed_forward"
+_BANKS = (("gate_proj", "gate_param"), ("up_proj", "up_param"), ("down_proj", "down_param"))
+
+
+def _read(values: dict[str, Any]) -> DecoderConfig:
+    norm = read_norm(values)
+    window = values["sliding_window"] if values["use_sliding_window"] else None
+    dense = BlockConfig(
+        attention=read_attention(values, qk_norm=QKNormConfig(norm=norm)),
+        feed_forward=read_feed_forward(values),
+        norm=norm,
+    )
+    dense = with_window(dense, window)
+    mixed = replace(
+        dense,
+        feed_forward=MixtureOfExpertsConfig(
+            d_model=values["hidden_size"],
+            d_ff=require(values, "moe_intermediate_size"),
+            num_experts=values["num_experts"] or values["num_local_experts"],
+            top_k=values["num_experts_per_tok"],
+            activation=read_activation(values, "hidden_act"),
+            router=RouterConfig(scoring="softmax", normalize=values["norm_topk_prob"]),
+        ),
+    )
+    step, plain = values["decoder_sparse_step"], values["mlp_only_layers"] or []
+    layers = [
+        mixed if i not in plain and (i + 1) % step == 0 else dense
+        for i in range(values["num_hidden_layers"])
+    ]
+    return read_decoder(values, layers, norm=norm)
+
+
+def _write(config: DecoderConfig) -> dict[str, Any]:
+    mixtures = [isinstance(x.feed_forward, MixtureOfExpertsConfig) for x in config.layers]
+    mixed: Any = config.layers[mixtures.index(True)] if any(mixtures) else config.layers[0]
+    dense: Any = config.layers[mixtures.index(False)] if not all(mixtures) else None
+    mixture, window = mixed.feed_forward, mixed.attention.score.window
+    settings = write_decoder(config)
+    return settings | {
+        "attention_bias": mixed.attention.out_bias,
+        "decoder_sparse_step": 1,
+        # Without dense layers it means nothing, and transformers wants a number.
+        "intermediate_size": dense.feed_forward.d_ff if dense else mixture.d_ff,
+        "mlp_only_layers": [i for i, is_mixture in enumerate(mixtures) if not is_mixture],
+        "moe_intermediate_size": mixture.d_ff,
+        "norm_topk_prob": mixture.router.normalize,
+        "num_experts": mixture.num_experts,
+        "num_experts_per_tok": mixture.top_k,
+        "sliding_window": window,
+        "use_sliding_window": window is not None,
+    }
+
+
+def _experts(config: DecoderConfig, prefix: str) -> list[Rule]:
+    numbers = [getattr(layer.feed_forward, "num_experts", 0) for layer in config.layers]
+    theirs = f"{prefix}{_MIXTURE}.experts"
+    return expert_rules(theirs, _OURS, _BANKS, max(numbers), config.leaves())
+
+
+QWEN3_MOE = DecoderFamily(
+    name="qwen3_moe",
+    summary="Qwen3's mixtures of experts (Qwen3MoeForCausalLM, Qwen3MoeModel)",
+    model_types=("qwen3_moe",),
+    architectures=("Qwen3MoeForCausalLM", "Qwen3MoeModel"),
+    modules=MODULES | QK_NORMS | {f"{_MIXTURE}.gate": f"{_OURS}.router_proj"},
+    extra_rules=_experts,
+    extra_names=tuple(f"{_MIXTURE}.experts.{{j}}.{name}.weight" for name, _ in _BANKS),
+    settings=SettingsTable(
+        understood=UNDERSTOOD
+        | {
+            "decoder_sparse_step": Setting(int, 1),
+            "intermediate_size": Setting(int, 6144),
+            "mlp_only_layers": Setting(list),
+            "moe_intermediate_size": Setting(int),
+            "norm_topk_prob": Setting(bool, False),
+            "num_experts": Setting(int),
+            "num_experts_per_tok": Setting(int, 8),
+            "num_local_experts": Setting(int, 128),
+            "sliding_window": WINDOWS["sliding_window"],
+            "use_sliding_window": Setting(bool, False),
+        },
+        bookkeeping=BOOKKEEPING
+        | {"max_window_layers", "output_router_logits", "router_aux_loss_coef"},
+        fixed=FIXED,
+    ),
+    sizes={
+        "vocab_size": SIZES["vocab_size"],
+        "hidden_size": SIZES["hidden_size"],
+        "moe_intermediate_size": ("layers.0.mlp.experts.0.gate_proj.weight", 0),
+    },
+    experts=("num_experts",),
+    read=_read,
+    write=_write,
+    buffers=BUFFERS,
+).family

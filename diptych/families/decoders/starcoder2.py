@@ -1,0 +1,103 @@
+"""StarCoder 2 (Lozhkov et al. 2024) as ``transformers`` stores it: layer norms, a plain network."""
+
+from typing import Any
+
+from ...spec import BlockConfig, DecoderConfig, FeedForwardConfig, NormConfig
+from ..settings import Setting, SettingsTable, require
+from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER, read_activation
+from .family import DecoderFamily
+from .parts import (
+    ATTENTION,
+    BUFFERS,
+    ENDS,
+    NORMS,
+    UNDERSTOOD,
+    WINDOWS,
+    read_attention,
+    read_decoder,
+    with_window,
+    write_decoder,
+)
+
+_LAYER = "layers.{i}"
+_FEED_FORWARD = {
+    f"{_LAYER}.mlp.c_fc": f"{_LAYER}.feed_forward.up_proj",
+    f"{_LAYER}.mlp.c_proj": f"{_LAYER}.feed_forward.down_proj",
+}
+
+
+def _read(values: dict[str, Any]) -> DecoderConfig:
+    norm = NormConfig(eps=values["norm_epsilon"])
+    bias = values["use_bias"]
+    layer = BlockConfig(
+        attention=read_attention(values, qkv_bias=bias, out_bias=bias),
+        feed_forward=FeedForwardConfig(
+            d_model=values["hidden_size"],
+            d_ff=require(values, "intermediate_size"),
+            activation=read_activation(values, "hidden_act"),
+            bias=bias,
+        ),
+        norm=norm,
+        dropout=values["residual_dropout"],
+    )
+    layer = with_window(layer, values["sliding_window"])
+    return read_decoder(values, layer, norm=norm, embed_dropout=values["embedding_dropout"])
+
+
+def _write(config: DecoderConfig) -> dict[str, Any]:
+    layer: Any = config.layer
+    embedding: Any = config.embedding
+    settings = write_decoder(config)
+    settings["norm_epsilon"] = settings.pop("rms_norm_eps")
+    return settings | {
+        "embedding_dropout": embedding.dropout,
+        "residual_dropout": layer.dropout,
+        "sliding_window": layer.attention.score.window,
+        "use_bias": layer.attention.out_bias,
+    }
+
+
+_UNDERSTOOD = {
+    name: setting
+    for name, setting in UNDERSTOOD.items()
+    if name not in ("attention_bias", "rms_norm_eps")
+}
+
+STARCODER2 = DecoderFamily(
+    name="starcoder2",
+    summary="StarCoder 2 (Starcoder2ForCausalLM, Starcoder2Model)",
+    model_types=("starcoder2",),
+    architectures=("Starcoder2ForCausalLM", "Starcoder2Model"),
+    modules=ENDS | ATTENTION | NORMS | _FEED_FORWARD,
+    settings=SettingsTable(
+        understood=_UNDERSTOOD
+        | {
+            "embedding_dropout": Setting(NUMBER, 0.0),
+            "hidden_act": Setting(str, "gelu_pytorch_tanh"),
+            "max_position_embeddings": Setting(int, 4096),
+            "norm_epsilon": Setting(NUMBER, 1e-5),
+            "residual_dropout": Setting(NUMBER, 0.0),
+            "sliding_window": WINDOWS["sliding_window"],
+            "tie_word_embeddings": Setting(bool, True),
+            "use_bias": Setting(bool, True),
+        },
+        bookkeeping=BOOKKEEPING
+        | {
+            "activation_function",
+            "attention_softmax_in_fp32",
+            "mlp_type",
+            "norm_type",
+            "scale_attention_softmax_in_fp32",
+            "scale_attn_weights",
+        },
+        fixed=FIXED,
+    ),
+    sizes={
+        "vocab_size": ("embed_tokens.weight", 0),
+        "hidden_size": ("embed_tokens.weight", 1),
+        "intermediate_size": ("layers.0.mlp.c_fc.weight", 0),
+    },
+    read=_read,
+    write=_write,
+    buffers=BUFFERS,
+).family

@@ -1,0 +1,1 @@
+"""Families of encoder-decoders."""

@@ -1,0 +1,118 @@
+"""BART (Lewis et al. 2020) as ``transformers`` stores it: positions from row 2 on, post-norm."""
+
+from dataclasses import replace
+from typing import Any
+
+from ...spec import (
+    DecoderConfig,
+    EncoderConfig,
+    EncoderDecoderConfig,
+    LogitsHeadConfig,
+    NormConfig,
+    TextEmbeddingConfig,
+)
+from ..settings import Setting, SettingsTable, require
+from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER
+from .family import EncoderDecoderFamily, Size
+from .parts import (
+    ALIASES,
+    LAYER_COUNTS,
+    LAYER_SIZES,
+    LAYERS,
+    TRAINING,
+    UNDERSTOOD,
+    read_layer,
+    write_layers,
+)
+
+_OFFSET = 2
+_ENDS = {
+    f"{stack}.{theirs}": f"{stack}.embedding.{ours}"
+    for stack in ("encoder", "decoder")
+    for theirs, ours in {
+        "embed_positions": "position_embed",
+        "layernorm_embedding": "embed_norm",
+    }.items()
+}
+
+
+def _read(values: dict[str, Any]) -> EncoderDecoderConfig:
+    d_model = require(values, "d_model")
+    embedding = TextEmbeddingConfig(
+        vocab_size=require(values, "vocab_size"),
+        d_model=d_model,
+        max_seq_len=require(values, "max_position_embeddings"),
+        num_token_types=0,
+        norm=NormConfig(),
+        dropout=values["dropout"],
+        scale=d_model**0.5 if values["scale_embedding"] else None,
+        position_offset=_OFFSET,
+    )
+    return EncoderDecoderConfig(
+        encoder=EncoderConfig(
+            layer=read_layer(values, "encoder", norm_placement="post"),
+            num_layers=require(values, "encoder_layers"),
+            embedding=embedding,
+        ),
+        decoder=DecoderConfig(
+            layer=read_layer(values, "decoder", norm_placement="post"),
+            num_layers=require(values, "decoder_layers"),
+            embedding=replace(embedding, shared_tokens=True),
+        ),
+    )
+
+
+def _read_head(values: dict[str, Any], has_weight: bool, has_bias: bool) -> LogitsHeadConfig:
+    return LogitsHeadConfig(
+        d_model=values["d_model"], vocab_size=values["vocab_size"], bias=has_bias
+    )
+
+
+def _write(encoder: Any, decoder: Any) -> dict[str, Any]:
+    return write_layers(encoder, decoder) | {
+        "max_position_embeddings": encoder.embedding.max_seq_len,
+        "scale_embedding": encoder.embedding.scale is not None,
+    }
+
+
+BART = EncoderDecoderFamily(
+    name="bart",
+    summary="BART (BartForConditionalGeneration, BartModel), with or without model.",
+    model_types=("bart",),
+    architectures=("BartForConditionalGeneration", "BartModel"),
+    modules={**_ENDS, **LAYERS},
+    tables=("shared", "encoder.embed_tokens", "decoder.embed_tokens"),
+    settings=SettingsTable(
+        understood={
+            **UNDERSTOOD,
+            "dropout": Setting(NUMBER, 0.1),
+            "max_position_embeddings": Setting(int),
+            "scale_embedding": Setting(bool, False),
+        },
+        bookkeeping=BOOKKEEPING
+        | ALIASES
+        | TRAINING
+        | {"classif_dropout", "classifier_dropout", "force_bos_token_to_be_generated", "save_step"},
+        fixed=FIXED
+        | {
+            "add_bias_logits": (False,),
+            "add_final_layer_norm": (False,),
+            "extra_pos_embeddings": (_OFFSET,),
+            "is_encoder_decoder": (True, None),
+            "normalize_before": (False,),
+            "normalize_embedding": (True,),
+            "static_position_embeddings": (False,),
+            "tie_word_embeddings": (True,),
+        },
+    ),
+    sizes={
+        **LAYER_SIZES,
+        "max_position_embeddings": Size("encoder.embed_positions.weight", 0, _OFFSET),
+    },
+    layers=LAYER_COUNTS,
+    read=_read,
+    read_head=_read_head,
+    write=_write,
+    head_bias="final_logits_bias",
+    buffers={"encoder.version": None, "decoder.version": None},
+).family

@@ -1,0 +1,221 @@
+"""T5 (Raffel et al. 2020), 1.0, 1.1 and Flan, as ``transformers`` stores it."""
+
+from dataclasses import replace
+from typing import Any
+
+from ...spec import (
+    AttentionConfig,
+    BlockConfig,
+    Config,
+    DecoderConfig,
+    EncoderConfig,
+    EncoderDecoderConfig,
+    FeedForwardConfig,
+    GatedFeedForwardConfig,
+    LogitsHeadConfig,
+    NormConfig,
+    RelativeBiasConfig,
+    ScoreConfig,
+)
+from ..decoders.parts import token_embedding
+from ..modules import Modules
+from ..settings import Setting, SettingsTable, require
+from ..transformers_settings import (
+    ARCHITECTURES,
+    BOOKKEEPING,
+    FIXED,
+    NUMBER,
+    read_activation,
+    write_activation,
+)
+from .family import EncoderDecoderFamily, Size
+
+_LAYERS = {  # theirs by the number of their layers of a block: the feed-forward network is the last
+    "encoder": (("SelfAttention", "attention"),),
+    "decoder": (("SelfAttention", "attention"), ("EncDecAttention", "cross_attention")),
+}
+_GATED = {"wi_0": "gate_proj", "wi_1": "up_proj", "wo": "down_proj"}
+_PLAIN = {"wi": "up_proj", "wo": "down_proj"}
+_BIAS = "block.0.layer.0.SelfAttention.relative_attention_bias"
+
+
+def _modules(feed_forward: dict[str, str]) -> Modules:
+    modules = {}
+    for stack, attentions in _LAYERS.items():
+        block, layer = f"{stack}.block.{{i}}.layer", f"{stack}.layers.{{i}}"
+        for place, (theirs, ours) in enumerate(attentions):
+            for name, proj in zip("qkvo", ("q_proj", "k_proj", "v_proj", "out_proj"), strict=True):
+                modules[f"{block}.{place}.{theirs}.{name}"] = f"{layer}.{ours}.{proj}"
+            modules[f"{block}.{place}.layer_norm"] = f"{layer}.{ours}_norm"
+        last = len(attentions)
+        for name, proj in feed_forward.items():
+            modules[f"{block}.{last}.DenseReluDense.{name}"] = f"{layer}.feed_forward.{proj}"
+        modules[f"{block}.{last}.layer_norm"] = f"{layer}.feed_forward_norm"
+        modules[f"{stack}.{_BIAS}"] = f"{stack}.position_bias.bias_embed"
+        modules[f"{stack}.final_layer_norm"] = f"{stack}.final_norm"
+    return modules
+
+
+def _select(config: Config) -> Modules:
+    stack: Any = config.encoder if isinstance(config, EncoderDecoderConfig) else config
+    is_gated = isinstance(stack.layers[0].feed_forward, GatedFeedForwardConfig)
+    return _modules(_GATED if is_gated else _PLAIN)
+
+
+def _read(values: dict[str, Any]) -> EncoderDecoderConfig:
+    d_model, dropout = require(values, "d_model"), values["dropout_rate"]
+    norm = NormConfig(kind="rms", eps=values["layer_norm_epsilon"])
+    attention = AttentionConfig(
+        d_model=d_model,
+        num_heads=require(values, "num_heads"),
+        head_dim=require(values, "d_kv"),
+        qkv_bias=False,
+        out_bias=False,
+        attention_dropout=dropout,
+        score=ScoreConfig(scale=1.0),
+    )
+    layer = BlockConfig(
+        attention=attention,
+        feed_forward=_read_feed_forward(values),
+        norm=norm,
+        dropout=dropout,
+    )
+    causal = replace(
+        layer,
+        attention=replace(attention, score=ScoreConfig(is_causal=True, scale=1.0)),
+        cross_attention=attention,
+    )
+    bias = RelativeBiasConfig(
+        num_buckets=values["relative_attention_num_buckets"] or 32,
+        max_distance=values["relative_attention_max_distance"],
+    )
+    embedding = token_embedding(require(values, "vocab_size"), d_model, dropout=dropout)
+    num_layers = require(values, "num_layers")
+    ends: dict[str, Any] = {"final_norm": norm, "dropout": dropout}
+    return EncoderDecoderConfig(
+        encoder=EncoderConfig(
+            layer=layer, num_layers=num_layers, embedding=embedding, position_bias=bias, **ends
+        ),
+        decoder=DecoderConfig(
+            layer=causal,
+            num_layers=values["num_decoder_layers"] or num_layers,
+            embedding=replace(embedding, shared_tokens=True),
+            position_bias=replace(bias, is_bidirectional=False),
+            **ends,
+        ),
+    )
+
+
+def _read_feed_forward(values: dict[str, Any]) -> FeedForwardConfig | GatedFeedForwardConfig:
+    *gate, name = values["feed_forward_proj"].split("-")
+    if gate not in ([], ["gated"]):
+        raise ValueError(
+            f"feed_forward_proj: {values['feed_forward_proj']!r} must be ACTIVATION or "
+            "gated-ACTIVATION"
+        )
+    is_gated, key = values["is_gated_act"], "dense_act_fn"
+    if is_gated is None:
+        is_gated = bool(gate)
+    activation = values[key]
+    if activation is None:
+        activation, key = ("gelu_new" if gate and name == "gelu" else name), "feed_forward_proj"
+    kind = GatedFeedForwardConfig if is_gated else FeedForwardConfig
+    return kind(
+        d_model=values["d_model"],
+        d_ff=require(values, "d_ff"),
+        activation=read_activation({key: activation}, key),
+        bias=False,
+    )
+
+
+def _read_head(values: dict[str, Any], has_weight: bool, has_bias: bool) -> LogitsHeadConfig:
+    """Return the head: tied ones are scaled, and ``transformers`` 5 calls every one tied."""
+    is_tied = values["tie_word_embeddings"] is not False
+    is_scaled = values["scale_decoder_outputs"]
+    if is_scaled is None:
+        is_scaled = is_tied
+    return LogitsHeadConfig(
+        d_model=values["d_model"],
+        vocab_size=values["vocab_size"],
+        tied=is_tied and (is_scaled or not has_weight),
+        scale=values["d_model"] ** -0.5 if is_scaled else 1.0,
+    )
+
+
+def _write(encoder: Any, decoder: DecoderConfig | None) -> dict[str, Any]:
+    layer, bias = encoder.layers[0], encoder.position_bias
+    feed_forward = layer.feed_forward
+    is_gated = isinstance(feed_forward, GatedFeedForwardConfig)
+    activation = write_activation(feed_forward.activation)
+    num_heads, _, width = layer.attention.sizes
+    name = "gelu" if activation == "gelu_new" else activation
+    head = decoder.head if decoder else None
+    tied = {}
+    if head is not None:
+        tied = {"tie_word_embeddings": head.tied, "scale_decoder_outputs": head.scale != 1.0}
+    return {
+        "d_ff": feed_forward.d_ff,
+        "d_kv": width,
+        "d_model": encoder.d_model,
+        "dense_act_fn": activation,
+        "dropout_rate": encoder.dropout,
+        "feed_forward_proj": f"gated-{name}" if is_gated else activation,
+        "is_gated_act": is_gated,
+        "layer_norm_epsilon": layer.norm.of(1).eps,
+        "num_decoder_layers": (decoder or encoder).num_layers,
+        "num_heads": num_heads,
+        "num_layers": encoder.num_layers,
+        "relative_attention_max_distance": bias.max_distance,
+        "relative_attention_num_buckets": bias.num_buckets,
+        "vocab_size": encoder.embedding.vocab_size,
+        **tied,
+    }
+
+
+T5 = EncoderDecoderFamily(
+    name="t5",
+    summary="T5 1.0, 1.1 and Flan (T5ForConditionalGeneration, T5Model, T5EncoderModel)",
+    model_types=("t5",),
+    architectures=("T5ForConditionalGeneration", "T5Model"),
+    encoder_architecture="T5EncoderModel",
+    modules={**_modules(_GATED), **_modules(_PLAIN)},
+    select=_select,
+    tables=("shared", "encoder.embed_tokens", "decoder.embed_tokens"),
+    settings=SettingsTable(
+        understood={
+            **ARCHITECTURES,
+            "d_ff": Setting(int),
+            "d_kv": Setting(int),
+            "d_model": Setting(int),
+            "dense_act_fn": Setting(str),
+            "dropout_rate": Setting(NUMBER, 0.1),
+            "feed_forward_proj": Setting(str, "relu"),
+            "is_gated_act": Setting(bool),
+            "layer_norm_epsilon": Setting(NUMBER, 1e-6),
+            "num_decoder_layers": Setting(int),
+            "num_heads": Setting(int),
+            "num_layers": Setting(int),
+            "relative_attention_max_distance": Setting(int, 128),
+            "relative_attention_num_buckets": Setting(int),
+            "scale_decoder_outputs": Setting(bool),
+            "tie_word_embeddings": Setting(bool, True),
+            "vocab_size": Setting(int),
+        },
+        bookkeeping=BOOKKEEPING | {"classifier_dropout", "n_positions"},
+        fixed=FIXED | {"is_encoder_decoder": (True, False, None)},
+    ),
+    sizes={
+        "num_heads": Size(f"encoder.{_BIAS}.weight", 1),
+        "relative_attention_num_buckets": Size(f"encoder.{_BIAS}.weight", 0),
+        "d_ff": Size("encoder.block.0.layer.1.DenseReluDense.wo.weight", 1),
+    },
+    layers={"encoder.block": "num_layers", "decoder.block": "num_decoder_layers"},
+    read=_read,
+    read_head=_read_head,
+    write=_write,
+    always=("tie_word_embeddings",),
+    prefix="",
+    untie="to read both, give --set tie_word_embeddings=false",
+    buffers={"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": None},
+    linen_norm="weight",
+).family

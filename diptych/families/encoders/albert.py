@@ -1,0 +1,136 @@
+"""ALBERT (Lan et al. 2020) as ``transformers`` stores it: groups of layers share their weights.
+
+Here every layer has its own copy; writing needs the copies of a group to be the same, bit for bit.
+"""
+
+from typing import Any
+
+from ...rules.rules import Rule, rule
+from ...rules.transforms import Copy
+from ...spec import EncoderConfig, EncoderWithHeadsConfig
+from ..modules import PARTS
+from ..settings import Setting, SettingsTable, require
+from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER
+from .bert import EMBEDDINGS
+from .family import EncoderFamily
+from .parts import (
+    HEAD_BOOKKEEPING,
+    UNDERSTOOD,
+    read_embedding,
+    read_layer,
+    read_masked_lm,
+    write_encoder,
+)
+
+_GROUP = "encoder.albert_layer_groups"
+_SHARED = {
+    "attention.query": "attention.q_proj",
+    "attention.key": "attention.k_proj",
+    "attention.value": "attention.v_proj",
+    "attention.dense": "attention.out_proj",
+    "attention.LayerNorm": "attention_norm",
+    "ffn": "feed_forward.up_proj",
+    "ffn_output": "feed_forward.down_proj",
+    "full_layer_layer_norm": "feed_forward_norm",
+}
+_HEADS = {
+    "predictions.dense": "masked_lm.transform_proj",
+    "predictions.LayerNorm": "masked_lm.transform_norm",
+    "predictions.bias": "masked_lm.vocab_bias_param",
+}
+
+
+def _read(values: dict[str, Any]) -> EncoderWithHeadsConfig:
+    d_model = require(values, "hidden_size")
+    width = require(values, "embedding_size")
+    return EncoderWithHeadsConfig(
+        encoder=EncoderConfig(
+            layer=read_layer(values),
+            num_layers=require(values, "num_hidden_layers"),
+            embedding=read_embedding(
+                values,
+                require(values, "max_position_embeddings"),
+                embed_dim=width,
+            ),
+        ),
+        masked_lm=read_masked_lm(values, embed_dim=None if width == d_model else width),
+    )
+
+
+def _write(encoder: EncoderConfig, heads: EncoderWithHeadsConfig | None) -> dict[str, Any]:
+    embedding: Any = encoder.embedding
+    return write_encoder(encoder, usual="gelu_new") | {
+        "embedding_size": embedding.embed_dim,
+        "max_position_embeddings": embedding.max_seq_len,
+    }
+
+
+def _layers(encoder: EncoderConfig, theirs: str, ours: str) -> list[Rule]:
+    """Return the rules that give every layer a copy of its group's weights."""
+    number = encoder.num_layers
+    return [
+        rule(
+            f"{theirs}{_GROUP}.0.albert_layers.0.{name}.{part}",
+            [f"{ours}layers.{i}.{to}.{part}" for i in range(number)],
+            Copy(number),
+        )
+        for name, to in _SHARED.items()
+        for part in PARTS
+    ]
+
+
+ALBERT = EncoderFamily(
+    name="albert",
+    summary="ALBERT with one group of layers (AlbertModel, AlbertForMaskedLM)",
+    model_types=("albert",),
+    architectures=("AlbertForMaskedLM", "AlbertModel"),
+    modules=EMBEDDINGS
+    | {
+        "embeddings.LayerNorm": "embedding.embed_norm",
+        "encoder.embedding_hidden_mapping_in": "embedding.embed_proj",
+    },
+    heads=_HEADS,
+    copies={
+        "embeddings.word_embeddings.weight": "predictions.decoder.weight",
+        "predictions.bias": "predictions.decoder.bias",
+    },
+    extra_rules=_layers,
+    extra_names=tuple(
+        f"{_GROUP}.{{i}}.albert_layers.{{j}}.{name}.{part}" for name in _SHARED for part in PARTS
+    ),
+    settings=SettingsTable(
+        understood=UNDERSTOOD
+        | {
+            "attention_probs_dropout_prob": Setting(NUMBER, 0.0),
+            "embedding_size": Setting(int),
+            "hidden_act": Setting(str, "gelu_new"),
+            "hidden_dropout_prob": Setting(NUMBER, 0.0),
+            "tie_word_embeddings": Setting(bool, True),
+        },
+        bookkeeping=BOOKKEEPING
+        | HEAD_BOOKKEEPING
+        | {"down_scale_factor", "layers_to_keep", "net_structure_type"},
+        fixed=FIXED
+        | {
+            "gap_size": (0,),
+            "inner_group_num": (1,),
+            "num_hidden_groups": (1,),
+            "num_memory_blocks": (0,),
+            "position_embedding_type": ("absolute", None),
+        },
+    ),
+    sizes={
+        "vocab_size": ("embeddings.word_embeddings.weight", 0),
+        "embedding_size": ("embeddings.word_embeddings.weight", 1),
+        "hidden_size": ("encoder.embedding_hidden_mapping_in.weight", 0),
+        "max_position_embeddings": ("embeddings.position_embeddings.weight", 0),
+        "type_vocab_size": ("embeddings.token_type_embeddings.weight", 0),
+        "intermediate_size": (f"{_GROUP}.0.albert_layers.0.ffn.weight", 0),
+    },
+    read=_read,
+    write=_write,
+    pooler="pooler",
+    prefix="albert.",
+    layers=(None, "num_hidden_layers"),
+    buffers={"embeddings.position_ids": "arange", "embeddings.token_type_ids": "zeros"},
+).family

@@ -1,0 +1,129 @@
+"""DistilBERT (Sanh et al. 2019) as ``transformers`` stores it: no token types, no pooler."""
+
+from typing import Any
+
+from ...spec import (
+    EncoderConfig,
+    EncoderWithHeadsConfig,
+    MaskedLMHeadConfig,
+    NormConfig,
+    TextEmbeddingConfig,
+    TransformerEncoderLayerConfig,
+)
+from ..settings import Setting, SettingsTable, require
+from ..transformers_settings import (
+    ARCHITECTURES,
+    BOOKKEEPING,
+    FIXED,
+    NUMBER,
+    read_activation,
+    write_activation,
+)
+from .family import EncoderFamily
+
+_LAYER, _OURS = "transformer.layer.{i}", "layers.{i}"
+_MODULES = {
+    "embeddings.word_embeddings": "embedding.token_embed",
+    "embeddings.position_embeddings": "embedding.position_embed",
+    "embeddings.LayerNorm": "embedding.embed_norm",
+    f"{_LAYER}.attention.q_lin": f"{_OURS}.attention.q_proj",
+    f"{_LAYER}.attention.k_lin": f"{_OURS}.attention.k_proj",
+    f"{_LAYER}.attention.v_lin": f"{_OURS}.attention.v_proj",
+    f"{_LAYER}.attention.out_lin": f"{_OURS}.attention.out_proj",
+    f"{_LAYER}.sa_layer_norm": f"{_OURS}.attention_norm",
+    f"{_LAYER}.ffn.lin1": f"{_OURS}.feed_forward.up_proj",
+    f"{_LAYER}.ffn.lin2": f"{_OURS}.feed_forward.down_proj",
+    f"{_LAYER}.output_layer_norm": f"{_OURS}.feed_forward_norm",
+}
+_HEADS = {
+    "vocab_transform": "masked_lm.transform_proj",
+    "vocab_layer_norm": "masked_lm.transform_norm",
+    "vocab_projector.bias": "masked_lm.vocab_bias_param",
+}
+_EPS = 1e-12
+
+
+def _read(values: dict[str, Any]) -> EncoderWithHeadsConfig:
+    d_model, vocab_size = require(values, "dim"), require(values, "vocab_size")
+    return EncoderWithHeadsConfig(
+        encoder=EncoderConfig(
+            layer=TransformerEncoderLayerConfig(
+                d_model=d_model,
+                num_heads=require(values, "n_heads"),
+                d_ff=require(values, "hidden_dim"),
+                dropout=values["dropout"],
+                activation=read_activation(values, "activation"),
+                eps=_EPS,
+                attention_dropout=values["attention_dropout"],
+            ),
+            num_layers=require(values, "n_layers"),
+            embedding=TextEmbeddingConfig(
+                vocab_size=vocab_size,
+                d_model=d_model,
+                max_seq_len=require(values, "max_position_embeddings"),
+                num_token_types=0,
+                norm=NormConfig(eps=_EPS),
+                dropout=values["dropout"],
+            ),
+        ),
+        masked_lm=MaskedLMHeadConfig(
+            d_model=d_model,
+            vocab_size=vocab_size,
+            activation=read_activation(values, "activation"),
+            eps=_EPS,
+        ),
+    )
+
+
+def _write(encoder: EncoderConfig, heads: EncoderWithHeadsConfig | None) -> dict[str, Any]:
+    layer: Any = encoder.layer
+    embedding: Any = encoder.embedding
+    return {
+        "activation": write_activation(layer.activation),
+        "attention_dropout": layer.attention_dropout,
+        "dim": layer.d_model,
+        "dropout": layer.dropout,
+        "hidden_dim": layer.d_ff,
+        "max_position_embeddings": embedding.max_seq_len,
+        "n_heads": layer.num_heads,
+        "n_layers": encoder.num_layers,
+        "vocab_size": embedding.vocab_size,
+    }
+
+
+DISTILBERT = EncoderFamily(
+    name="distilbert",
+    summary="DistilBERT (DistilBertModel, DistilBertForMaskedLM)",
+    model_types=("distilbert",),
+    architectures=("DistilBertForMaskedLM", "DistilBertModel"),
+    modules=_MODULES,
+    heads=_HEADS,
+    copies={"embeddings.word_embeddings.weight": "vocab_projector.weight"},
+    settings=SettingsTable(
+        understood={
+            **ARCHITECTURES,
+            "activation": Setting(str, "gelu"),
+            "attention_dropout": Setting(NUMBER, 0.1),
+            "dim": Setting(int),
+            "dropout": Setting(NUMBER, 0.1),
+            "hidden_dim": Setting(int),
+            "max_position_embeddings": Setting(int),
+            "n_heads": Setting(int),
+            "n_layers": Setting(int),
+            "vocab_size": Setting(int),
+        },
+        bookkeeping=BOOKKEEPING | {"qa_dropout", "seq_classif_dropout", "sinusoidal_pos_embds"},
+        fixed=FIXED | {"tie_word_embeddings": (True,), "tie_weights_": (True,)},
+    ),
+    sizes={
+        "vocab_size": ("embeddings.word_embeddings.weight", 0),
+        "dim": ("embeddings.word_embeddings.weight", 1),
+        "max_position_embeddings": ("embeddings.position_embeddings.weight", 0),
+        "hidden_dim": ("transformer.layer.0.ffn.lin1.weight", 0),
+    },
+    read=_read,
+    write=_write,
+    prefix="distilbert.",
+    layers=("transformer.layer", "n_layers"),
+    buffers={"embeddings.position_ids": "arange"},
+).family

@@ -1,0 +1,1 @@
+"""Files of people's own training, and of torch's own layers."""

@@ -1,0 +1,113 @@
+"""SigLIP (Zhai et al. 2023) as ``transformers`` stores it: the pooling's q, k, v in one."""
+
+from typing import Any
+
+from ...rules.transforms import Split, Unstack
+from ...spec import (
+    AttentionConfig,
+    AttentionPoolingConfig,
+    EncoderConfig,
+    ScoreConfig,
+    VisionEncoderConfig,
+)
+from ..settings import Setting, require
+from ..transformers_settings import NUMBER
+from .image_family import ROW
+from .parts import (
+    MODULES,
+    read_feed_forward,
+    read_image,
+    read_norm,
+    read_text,
+    write_image,
+    write_text,
+)
+from .two_towers import TwoTowerFamily
+
+_OURS = "attention_pooling"
+_FUSED = "head.attention.in_proj"
+_SETTINGS = {
+    "hidden_act": Setting(str, "gelu_pytorch_tanh"),
+    "layer_norm_eps": Setting(NUMBER, 1e-6),
+}
+
+
+def _read_image(values: dict[str, Any]) -> VisionEncoderConfig:
+    patches = {"class_token": False}
+    if values["vision_use_head"] is False:
+        return read_image(values, patches)
+    pooling = AttentionPoolingConfig(
+        attention=AttentionConfig(
+            d_model=require(values, "hidden_size"),
+            num_heads=require(values, "num_attention_heads"),
+        ),
+        feed_forward=read_feed_forward(values),
+        norm=read_norm(values),
+    )
+    return read_image(values, patches, pooling="attention", attention_pooling=pooling)
+
+
+def _read_text(values: dict[str, Any]) -> EncoderConfig:
+    return read_text(values, ScoreConfig(), "last")
+
+
+def _write_image(config: VisionEncoderConfig) -> dict[str, Any]:
+    return write_image(config) | {"vision_use_head": config.pooling == "attention"}
+
+
+SIGLIP = TwoTowerFamily(
+    name="siglip",
+    stem="Siglip",
+    summary="SigLIP (SiglipModel, SiglipTextModel, SiglipVisionModel)",
+    modules={
+        "image": {
+            **MODULES["image"],
+            "head.probe": f"{_OURS}.query_param",
+            **{
+                f"{_FUSED}_{part}": tuple(f"{_OURS}.attention.{x}_proj.{part}" for x in "qkv")
+                for part in ("weight", "bias")
+            },
+            "head.attention.out_proj": f"{_OURS}.attention.out_proj",
+            "head.layernorm": f"{_OURS}.feed_forward_norm",
+            "head.mlp.fc1": f"{_OURS}.feed_forward.up_proj",
+            "head.mlp.fc2": f"{_OURS}.feed_forward.down_proj",
+        },
+        "text": MODULES["text"],
+    },
+    transforms={
+        "head.probe": ROW,
+        f"{_FUSED}_weight": Split(3),
+        f"{_FUSED}_bias": Split(3),
+    },
+    settings={
+        "image": _SETTINGS | {"vision_use_head": Setting(bool)},
+        "text": _SETTINGS | {"projection_size": Setting(int)},
+    },
+    defaults={
+        "image": {
+            "hidden_size": 768,
+            "intermediate_size": 3072,
+            "num_hidden_layers": 12,
+            "num_attention_heads": 12,
+            "num_channels": 3,
+            "image_size": 224,
+            "patch_size": 16,
+        },
+        "text": {
+            "vocab_size": 32000,
+            "hidden_size": 768,
+            "intermediate_size": 3072,
+            "num_hidden_layers": 12,
+            "num_attention_heads": 12,
+            "max_position_embeddings": 64,
+        },
+    },
+    read={"image": _read_image, "text": _read_text},
+    write={"image": _write_image, "text": write_text},
+    projections={"text": "head"},
+    projection_setting="projection_size",
+    projection_within=True,
+    logit_bias=True,
+    logits=Unstack(1),
+    flags={"vision_use_head": "head.probe"},
+).family

@@ -1,0 +1,1 @@
+"""Directories that Orbax saves."""

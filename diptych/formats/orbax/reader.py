@@ -1,0 +1,194 @@
+"""Reading what ``orbax.checkpoint`` saved, without JAX and whatever mesh saved it.
+
+An item is a directory with the tree in ``_METADATA`` and every array in zarr chunks, which lie in
+files (``NAME/.zarray``, ``NAME/0.0``) or, usually, in one database in ``manifest.ocdbt`` and ``d``.
+Everything is checked before TensorStore, which ends the process on some damage, decodes a chunk.
+One array is in memory at a time: its values and, of one chunk, the stored bytes and the decoded
+ones, which makes four times the array where it was saved as one chunk.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from ..container import Branch, Container
+from ..fault import fault, printable
+from ..names import find_twins
+from ..source import FileSource
+from ..tensor import Tensor
+from .chunks import ChunkedSource
+from .files import MANIFEST, list_files, own_files
+from .metadata import METADATA, OrbaxMetadata, SavedLeaf, read_metadata
+from .store import DatabaseStore, FolderStore, KeyStore
+from .tree import Leaf, Unread, build_tree, make_branches, take_random_state
+from .zarr import BEST_RATIO, UncarriedDtypeError, parse_zarr2, parse_zarr3
+
+UNFINISHED = ".orbax-checkpoint-tmp"
+_LONGEST_LAYOUT = 1 << 16
+_MOST_LISTED = 20
+
+
+def read_orbax(path: Path) -> Container:
+    """The tensors of one item.
+
+    Args:
+        path: Its ``_METADATA``, or another of its files.
+
+    Raises:
+        CheckpointError: It is damaged, unfinished, or holds what is not read.
+    """
+    return select_only(read_item(path.parent))
+
+
+def select_only(container: Container) -> Container:
+    """The container with the tensors of its only branch that has any, if there is only one.
+
+    Raises:
+        CheckpointError: There is none.
+    """
+    with_tensors = [key for key, branch in container.tree.items() if branch.tensors]
+    refused = [key for key, branch in container.tree.items() if branch.refused]
+    if len(with_tensors) > 1:
+        return container
+    if not with_tensors and not refused:
+        raise fault(container.files[0], "holds no arrays")
+    return container.select((with_tensors or refused)[0])
+
+
+def read_item(folder: Path) -> Container:
+    """What one item holds, as the tree of a container, with no branch chosen.
+
+    Raises:
+        CheckpointError: As ``read_orbax``.
+    """
+    if any(UNFINISHED in part for part in folder.resolve().parts[-2:]):
+        raise fault(folder, "is a save of Orbax that was not finished")
+    listed = list_files(folder)
+    if METADATA not in listed:
+        raise fault(folder, f"{METADATA} is missing: damaged, or of Orbax before 0.5")
+    path = own_files({METADATA: listed[METADATA]}, ())[METADATA]
+    metadata = read_metadata(path)
+    arrays = {leaf.name for leaf in metadata.leaves if leaf.is_stored}
+    for name in (".zarray", "zarr.json"):
+        arrays |= {key.removesuffix(f"/{name}") for key in listed if key.endswith(f"/{name}")}
+    files = {METADATA: path, **own_files(listed, arrays)}
+    leaves, unlisted = _read_leaves(folder, metadata, files)
+    tree = build_tree(leaves)
+    random = take_random_state(tree, _random_keys(files))
+    branches = make_branches(tree)
+    _check_twins(path, branches)
+    notes = []
+    if random:
+        notes.append(f"random state left out: {_listed(random)}")
+    if unlisted:
+        notes.append(f"not read, since {METADATA} lacks them: {_listed(unlisted)}")
+    return Container("orbax", tuple(files.values()), {}, tree=branches, notes=tuple(notes))
+
+
+def _read_leaves(
+    folder: Path, metadata: OrbaxMetadata, files: Mapping[str, Path]
+) -> tuple[dict[tuple[str, ...], Leaf], list[str]]:
+    """Every leaf by its path, and the arrays that are stored but in no leaf."""
+    store: KeyStore
+    if metadata.is_ocdbt is False and MANIFEST in files:
+        raise fault(files[MANIFEST], f"is there, but {METADATA} says that there is no database")
+    if MANIFEST in files:
+        store = DatabaseStore(folder, files)
+    elif metadata.is_ocdbt:
+        raise fault(folder, f"{MANIFEST} is missing")
+    else:
+        store = FolderStore(folder, files)
+    nbytes = sum(path.stat().st_size for path in files.values())
+    chunks = _group_keys(store.keys(), "zarr.json" if metadata.is_zarr3 else ".zarray")
+    leaves: dict[tuple[str, ...], Leaf] = {}
+    for leaf in metadata.leaves:
+        keys = chunks.pop(leaf.name, None)
+        if not leaf.is_array:
+            leaves[leaf.parts] = Unread(_describe(leaf))
+        elif keys is None:
+            raise fault(folder, f"{METADATA} lists it, but it is not stored", leaf.name)
+        else:
+            leaves[leaf.parts] = _read_array(store, metadata, leaf.name, keys, nbytes)
+    return leaves, list(chunks)
+
+
+def _group_keys(keys: Collection[str], metadata_name: str) -> dict[str, set[str]]:
+    """The keys of each array's chunks, behind the array's own."""
+    suffix = f"/{metadata_name}"
+    chunks: dict[str, set[str]] = {
+        key.removesuffix(suffix): set() for key in keys if key.endswith(suffix)
+    }
+    for key in keys:
+        array = key
+        while "/" in array:
+            array = array.rpartition("/")[0]
+            if array in chunks:
+                chunks[array].add(key.removeprefix(f"{array}/"))
+                break
+    for found in chunks.values():
+        found.discard(metadata_name)
+    return chunks
+
+
+def _read_array(
+    store: KeyStore, metadata: OrbaxMetadata, name: str, stored: Collection[str], most: int
+) -> Leaf:
+    """The tensor of an array, or why its dtype is not carried."""
+    key = f"{name}/{'zarr.json' if metadata.is_zarr3 else '.zarray'}"
+    text = store.read(key)
+    if len(text) > _LONGEST_LAYOUT:
+        raise fault(store.path, f"{len(text)} bytes, over {_LONGEST_LAYOUT}", key)
+    parse = parse_zarr3 if metadata.is_zarr3 else parse_zarr2
+    try:
+        layout = parse(text, fills=not metadata.stores_zeros)
+    except UncarriedDtypeError as error:
+        return Unread(str(error), is_fault=True)
+    except ValueError as error:
+        raise fault(store.path, str(error), key) from error
+    if layout.nbytes > most * BEST_RATIO:
+        cause = f"shape {list(layout.shape)} promises more bytes than its files could hold"
+        raise fault(store.path, cause, name)
+    source = ChunkedSource(store, name, layout, frozenset(stored))
+    # To learn a size, a database reads the chunk: done where so much could be a lie.
+    if isinstance(store, FolderStore) or layout.nbytes > most:
+        source.check()
+    if isinstance(store, FolderStore) and layout.is_plain and layout.chunk_shape == layout.shape:
+        chunk, _ = layout.chunks()[0]
+        if chunk in stored:
+            return Tensor(name, layout.dtype, layout.shape, store.source(f"{name}/{chunk}"), 0)
+    return Tensor(name, layout.dtype, layout.shape, source, 0)
+
+
+def _random_keys(files: Mapping[str, Path]) -> set[str]:
+    """The names of the arrays that are keys of a random generator."""
+    names: set[str] = set()
+    for path in files.values():
+        if path.parent.name != "array_metadatas":
+            continue
+        source = FileSource(path)
+        try:
+            for entry in json.loads(source.read(0, source.size))["array_metadatas"]:
+                described = entry["array_metadata"]
+                if (described["ext_metadata"] or {}).get("random_key_impl") is not None:
+                    names.add(described["param_name"])
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+            raise fault(path, "is no metadata of arrays") from error
+    return names
+
+
+def _check_twins(path: Path, branches: Mapping[str, Branch]) -> None:
+    for key, branch in branches.items():
+        twins = find_twins(branch.tensors)
+        if twins is not None:
+            cause = f"the same name as {twins[0]!a} in another spelling"
+            raise fault(path, cause, f"{key}.{twins[1]}" if key else twins[1])
+
+
+def _describe(leaf: SavedLeaf) -> str:
+    return f"saved as {leaf.kind}" if leaf.is_stored else f"an empty {leaf.kind}"
+
+
+def _listed(names: Collection[str]) -> str:
+    shown = ", ".join(printable(name) for name in sorted(names)[:_MOST_LISTED])
+    more = len(names) - _MOST_LISTED
+    return shown + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,1 @@
+"""From names to names and back: templates, invertible transforms, and one engine."""

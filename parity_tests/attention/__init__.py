@@ -1,0 +1,1 @@
+"""Proves scaled dot-product attention: the tiers, the oracle, every option."""

@@ -1,0 +1,1 @@
+"""Every component: example, calls, oracle, and what each field changes."""

@@ -1,0 +1,112 @@
+"""The working tier of every variant: one row each, in float32, bfloat16 and float16.
+
+The truth is the float64 panel, which the exact tier proves, on the same arguments after their
+rounding; the yardstick is plain code, see ``narrow``; every attention also stays under its guard.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import jax_impl
+import torch_impl
+from diptych.parity.rounding import FLOAT32, rounding_noise
+from parity_tests.attention.guard import AttentionRecord
+from parity_tests.attention.test_working import WORKING, judge, rounded
+from parity_tests.components.case import ComponentCase, random_tensors
+from parity_tests.components.cases import CASES
+from parity_tests.components.runs import floating, run_component_jax, run_component_torch
+from parity_tests.models.cases import MODEL_CASES, VARIANTS
+from parity_tests.support.harness import DTYPES, Arrays, Run, cotangents_of, to_torch
+from parity_tests.support.narrow import Narrow
+
+PANELS: dict[str, tuple[Any, Callable[..., Run]]] = {
+    "torch": (torch_impl, run_component_torch),
+    "jax": (jax_impl, run_component_jax),
+}
+COMPONENTS = (
+    "FeedForward, quick_gelu",
+    "FeedForward, silu",
+    "GatedFeedForward, silu",
+    "GatedFeedForward, clamped_swiglu",
+    "PositionalEncoding",
+    "TextEmbedding",
+    "AttentionPooling",
+    "VisionEncoder, attention",
+    "AudioEncoder",
+    "Decoder, learned positions",
+    "EncoderDecoder",
+    "LogitsHead",
+)
+"""Of ``component_cases``: what is neither attention nor a block, nor in ``test_working``."""
+
+ROWS = {**VARIANTS, **{name: name for name in COMPONENTS}}
+
+
+def narrow_case(case: ComponentCase, dtype: str) -> tuple[ComponentCase, ComponentCase]:
+    """Return the case in a working dtype, and in float64 after that rounding."""
+    arguments, wide_arguments = rounded(floating(case.arguments), dtype)
+    given = {name: x for name, x in case.options.items() if isinstance(x, np.ndarray)}
+    options, wide_options = rounded(floating(given), dtype)
+    return (
+        replace(case, arguments=case.arguments | arguments, options=case.options | options),
+        replace(
+            case, arguments=case.arguments | wide_arguments, options=case.options | wide_options
+        ),
+    )
+
+
+def plain_run(case: ComponentCase, tensors: Arrays, cotangents: Arrays, dtype: str) -> Run:
+    """Run a float64 case as plain code in a working dtype."""
+    with Narrow(getattr(torch, dtype)) as mode:
+        run = run_component_torch(case, tensors, cotangents, wrap=mode.following)
+    return Run(*(rounded(arrays, dtype)[0] for arrays in (run.outputs, run.gradients)))
+
+
+# A compilation a row: JAX in the dtypes other than bfloat16 is the long tail.
+CALLS = [
+    pytest.param(
+        panel,
+        dtype,
+        marks=[pytest.mark.slow] if panel == "jax" and dtype != "bfloat16" else [],
+        id=f"{dtype}-{panel}",
+    )
+    for dtype in WORKING
+    for panel in PANELS
+]
+
+
+@pytest.mark.parametrize(("panel", "dtype"), CALLS)
+@pytest.mark.parametrize("variant", ROWS)
+def test_variant(variant, panel, dtype):
+    name = ROWS[variant]
+    case, wide_case = narrow_case({**MODEL_CASES, **CASES}[name], dtype)
+    tensors, wide_tensors = rounded(random_tensors(case.config), dtype)
+    outputs = run_component_torch(wide_case, wide_tensors, {}).outputs
+    cotangents, wide_cotangents = rounded(cotangents_of(outputs), dtype)
+    truth = run_component_torch(wide_case, wide_tensors, wide_cotangents)
+    yardstick = plain_run(wide_case, wide_tensors, wide_cotangents, dtype)
+
+    package, run_component = PANELS[panel]
+    record = AttentionRecord(package)
+    options = {"x64": False} if panel == "jax" else {}
+    found = run_component(case, tensors, cotangents, wrap=record.wrap, **options)
+    faults = record.faults(found.outputs)
+    assert not faults, "\n".join(faults)
+
+    def noise() -> dict[str, float]:
+        def run() -> dict[str, torch.Tensor]:
+            moved = run_component_torch(wide_case, wide_tensors, wide_cotangents)
+            gradients = np.concatenate([moved.gradients[k].reshape(-1) for k in truth.gradients])
+            return to_torch(moved.outputs | {"gradients": gradients})
+
+        return rounding_noise(run, unit=FLOAT32)
+
+    judge(name, found, truth, yardstick, *([noise] if dtype == "float32" else []))
+    assert {x.dtype for x in [*found.outputs.values(), *found.gradients.values()]} == {
+        DTYPES[dtype]
+    }

@@ -1,0 +1,1 @@
+"""Proves ``diptych.families``, each family beside ``transformers`` itself."""

@@ -1,0 +1,1 @@
+"""Proves ``diptych.formats``, and holds the damaged files that they refuse."""

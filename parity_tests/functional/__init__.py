@@ -1,0 +1,1 @@
+"""Proves ``functional`` in both panels, but for attention."""

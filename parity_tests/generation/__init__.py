@@ -1,0 +1,1 @@
+"""Proves ``generate`` in both panels."""

@@ -1,0 +1,1 @@
+"""The house itself: imports, mirror, examples, README, the ledger, the seeds."""

@@ -1,0 +1,1 @@
+"""Attention and blocks as model families call them, one row per combination."""

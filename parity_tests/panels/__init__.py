@@ -1,0 +1,1 @@
+"""Proves the modules of both panels, one file each."""

@@ -1,0 +1,1 @@
+"""Proves ``diptych.parity``: the judge is judged."""

@@ -1,0 +1,1 @@
+"""What the tests share: both panels behind one face, plain code, tiny models."""
