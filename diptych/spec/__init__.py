@@ -9,7 +9,7 @@ from .attention import (
 )
 from .audio import AudioEncoderConfig
 from .block import BlockConfig, TransformerDecoderLayerConfig, TransformerEncoderLayerConfig
-from .config import Config, Leaf, Leaves
+from .config import COMPONENTS, Config, Leaf, Leaves
 from .decoder import DecoderConfig, LogitsHeadConfig
 from .dual_encoder import DualEncoderConfig, EncoderWithProjectionConfig
 from .embedding import EmbeddingConfig, TextEmbeddingConfig
@@ -42,45 +42,6 @@ from .tables.bias import BucketTable, SlopeTable
 from .tables.rotary import RotaryTable
 from .tables.sinusoid import SinusoidTable
 from .vision import AttentionPoolingConfig, PatchEmbeddingConfig, VisionEncoderConfig
-
-COMPONENTS: dict[str, type[Config]] = {
-    config.component: config
-    for config in (
-        AttentionConfig,
-        AttentionPoolingConfig,
-        AudioEncoderConfig,
-        BlockConfig,
-        DecoderConfig,
-        DualEncoderConfig,
-        EmbeddingConfig,
-        EncoderConfig,
-        EncoderDecoderConfig,
-        EncoderWithHeadsConfig,
-        EncoderWithProjectionConfig,
-        FeedForwardConfig,
-        GatedFeedForwardConfig,
-        HeadAttentionConfig,
-        LatentAttentionConfig,
-        LayerNormConfig,
-        LogitsHeadConfig,
-        MaskedLMHeadConfig,
-        MixtureOfExpertsConfig,
-        NextSentenceHeadConfig,
-        PatchEmbeddingConfig,
-        PositionalEncodingConfig,
-        QuestionAnsweringHeadConfig,
-        RMSNormConfig,
-        RelativePositionBiasConfig,
-        ScaledDotProductAttentionConfig,
-        SequenceClassificationHeadConfig,
-        TextEmbeddingConfig,
-        TokenClassificationHeadConfig,
-        TransformerDecoderLayerConfig,
-        TransformerEncoderLayerConfig,
-        VisionEncoderConfig,
-    )
-}
-"""Every component's config class by the name that its class has in both panels."""
 
 __all__ = [
     "COMPONENTS",
