@@ -15,34 +15,11 @@ COUNTS = pytest.StashKey[Counter[str]]()
 
 # Compiling takes seconds, and eager JAX compiles every operation of every new shape. What another
 # row or test proves too is run by hand: make slow.
-STACKS = ("Block", "Latent", "Decoder", "Encoder", "TransformerLayer", "MixtureOfExperts")
-STACKED = (*STACKS, "Encoder", "Embedding")
 EAGER_JAX = tuple(f"{kind}-jax_impl" for kind in ("positions", "T5 bias", "global", "ALiBi"))
 LONG_TAIL = {
     "test_steps_and_chunks_equal_the_full_pass": EAGER_JAX,
     "test_samples_of_other_lengths_go_on_where_they_end": (*EAGER_JAX, "latent-jax_impl"),
     "test_padding_on_either_side_is_not_seen": ("positions-jax_impl", "latent-jax_impl"),
-    "test_functional_call_is_the_call": STACKED,
-    "test_torch_compile": STACKED,
-    "test_jax_jit_and_grad": STACKED,
-    "test_jax_vmap": STACKED,
-    "test_16_bits": STACKED,
-    "test_component": (
-        "Block, p",
-        "Block, branch",
-        "Block, sandwich",
-        "(Mixtral)",
-        "(gpt-oss)",
-        "(DeepSeek-V3)",
-        "(Qwen2-MoE)",
-        "[Decoder, l",
-        "[Decoder, ALiBi",
-        "narrow tables",
-        "class and mean",
-        "tanh, no final norm",
-        "EncoderWithProjection, images",
-        "pooled at the last token",
-    ),
     "test_attention_without_jit": ("",),
     "test_outputs_are_those_of_transformers": (
         "albert base",
@@ -79,8 +56,6 @@ LONG_TAIL = {
     "test_gradients_reach_every_parameter": EAGER_JAX,
     "test_training_learns_to_sort": ("jax",),
     "test_hidden_rows_of_a_cached_call_need_no_position": ("jax_impl",),
-    "test_component_without_jit": STACKS,
-    "test_every_field_changes_something": STACKS,
     "test_later_tokens_do_not_matter": ("jax_impl",),
     "test_other_samples_do_not_matter": ("jax_impl",),
     "test_row_of_a_variant_uncompiled": ("block:", "scaling", "offset"),

@@ -18,7 +18,7 @@ from diptych.parity.rounding import FLOAT32, rounding_noise
 from parity_tests.attention.guard import AttentionRecord
 from parity_tests.attention.test_working import WORKING, judge, rounded
 from parity_tests.components.case import ComponentCase, random_tensors
-from parity_tests.components.cases import CASES
+from parity_tests.components.rooms import CASES
 from parity_tests.components.runs import floating, run_component_jax, run_component_torch
 from parity_tests.models.cases import MODEL_CASES, VARIANTS
 from parity_tests.support.harness import DTYPES, Arrays, Run, cotangents_of, to_torch
@@ -28,23 +28,7 @@ PANELS: dict[str, tuple[Any, Callable[..., Run]]] = {
     "torch": (torch_impl, run_component_torch),
     "jax": (jax_impl, run_component_jax),
 }
-COMPONENTS = (
-    "FeedForward, quick_gelu",
-    "FeedForward, silu",
-    "GatedFeedForward, silu",
-    "GatedFeedForward, clamped_swiglu",
-    "PositionalEncoding",
-    "TextEmbedding",
-    "AttentionPooling",
-    "VisionEncoder, attention",
-    "AudioEncoder",
-    "Decoder, learned positions",
-    "EncoderDecoder",
-    "LogitsHead",
-)
-"""Of ``component_cases``: what is neither attention nor a block, nor in ``test_working``."""
-
-ROWS = {**VARIANTS, **{name: name for name in COMPONENTS}}
+ROWS = {**VARIANTS, **{name: name for name, case in CASES.items() if case.is_working}}
 
 
 def narrow_case(case: ComponentCase, dtype: str) -> tuple[ComponentCase, ComponentCase]:

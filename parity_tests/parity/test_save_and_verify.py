@@ -5,7 +5,8 @@ import pytest
 
 import diptych
 from diptych.parity.inputs import batches
-from parity_tests.components.examples import EXAMPLES, PANELS, in_layout, new
+from parity_tests.components.modules import PANELS, in_layout, new
+from parity_tests.components.rooms import EXAMPLES
 from parity_tests.components.runs import to_canonical
 
 LAYOUTS = {"torch": "torch", "jax": "flax"}
