@@ -52,7 +52,6 @@ LONG_TAIL = {
         "t5 decoder block",
     ),
     "test_greedy_and_drawn_tokens_are_those_of_full_passes": ("positions", "global", "ALiBi"),
-    "test_a_converted_model_is_verified": ("Dual", "Audio", "With", "Layer", "Decoder", "Vision"),
     "test_gradients_reach_every_parameter": EAGER_JAX,
     "test_training_learns_to_sort": ("jax",),
     "test_hidden_rows_of_a_cached_call_need_no_position": ("jax_impl",),

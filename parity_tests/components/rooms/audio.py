@@ -40,7 +40,7 @@ AUDIO_ENCODER = Room(
     formula=audio_encoder,
     calls={
         "AudioEncoder": lambda draw: ComponentCase(
-            AudioEncoderConfig(num_mel_bins=4, layer=GELU_LAYER, num_layers=2, max_seq_len=9),
+            AudioEncoderConfig(num_mel_bins=4, layer=GELU_LAYER, num_layers=1, max_seq_len=9),
             {"features": draw.normal(B, 4, 14)},
             {"key_mask": key_mask(7, 4), **EVERYTHING},
             is_working=True,

@@ -73,7 +73,7 @@ def _call(name: str, config: DecoderConfig) -> Call:
 def _encoder_decoder(draw):
     ids = draw.integers(stack_cases.VOCAB, B, 7)
     return ComponentCase(
-        ENCODER_DECODER,
+        replace(ENCODER_DECODER, decoder=replace(ENCODER_DECODER.decoder, num_layers=1)),
         {"ids": ids, "decoder_ids": ids[:, :5]},
         {"key_mask": key_mask(7, 4), **EVERYTHING},
         is_working=True,

@@ -87,6 +87,7 @@ ENCODER_WITH_PROJECTION = Room(
             EncoderWithProjectionConfig(encoder=POOLED, projection_dim=NUM_LABELS, bias=False),
             {"ids": draw.ids()},
             {"key_mask": key_mask(QUERIES, 7), **EVERYTHING},
+            is_slow=True,
         ),
         "EncoderWithProjection, images": lambda draw: ComponentCase(
             EncoderWithProjectionConfig(encoder=CLASS_VISION, projection_dim=NUM_LABELS),

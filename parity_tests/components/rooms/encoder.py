@@ -124,7 +124,7 @@ ENCODER_ROOM = Room(
             {"key_mask": key_mask(QUERIES, 7), **EVERYTHING},
         ),
         "Encoder of vectors": lambda draw: ComponentCase(
-            EncoderConfig(layer=GELU_LAYER, num_layers=2),
+            EncoderConfig(layer=GELU_LAYER, num_layers=1),
             {"x": draw.normal(B, QUERIES, D)},
             {"mask": draw.coins(QUERIES, QUERIES)},
         ),

@@ -75,9 +75,7 @@ def _images(draw):
 
 
 def _attended(draw):
-    config = replace(
-        CLASS_VISION, num_layers=2, pooling="attention", attention_pooling=GELU_POOLING
-    )
+    config = replace(CLASS_VISION, pooling="attention", attention_pooling=GELU_POOLING)
     arguments, options = images_and_masks(draw)
     return ComponentCase(config, arguments, options | EVERYTHING, is_working=True)
 
@@ -98,6 +96,7 @@ ATTENTION_POOLING = Room(
             is_working=True,
         )
     },
+    is_slow=True,
 )
 VISION_ENCODER = Room(
     Example(VISION, (IMAGES,)),
@@ -112,7 +111,9 @@ VISION_ENCODER = Room(
     formula=vision_encoder,
     calls={
         "VisionEncoder, attention": _attended,
-        "VisionEncoder, class": lambda draw: ComponentCase(CLASS_VISION, _images(draw)),
+        "VisionEncoder, class": lambda draw: ComponentCase(
+            CLASS_VISION, _images(draw), is_slow=True
+        ),
         "VisionEncoder, tanh, no final norm": lambda draw: ComponentCase(
             replace(CLASS_VISION, pooling="tanh", final_norm=None), _images(draw), is_slow=True
         ),
