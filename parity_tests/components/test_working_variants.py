@@ -4,7 +4,7 @@ The truth is the float64 panel, which the exact tier proves, on the same argumen
 rounding; the yardstick is plain code, see ``narrow``; every attention also stays under its guard.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -104,21 +104,20 @@ CALLS = [
 ]
 
 
-def rows() -> Iterator[Any]:
-    """Yield every row in every dtype and panel, with its marks."""
-    for variant in ROWS:
-        for call in CALLS:
-            panel, dtype = call.values
-            is_slow = panel == "jax" and variant in IN_JAX_BY_HAND
-            marks = [*call.marks, *slow_if(is_slow)]
-            yield pytest.param(variant, panel, dtype, marks=marks, id=f"{variant}-{call.id}")
+def marked(variant: str, call: Any) -> Any:
+    """Return a row in one panel and dtype, with its marks."""
+    panel, dtype = call.values
+    marks = [*call.marks, *slow_if(panel == "jax" and variant in IN_JAX_BY_HAND)]
+    return pytest.param(variant, panel, dtype, marks=marks, id=f"{variant}-{call.id}")
 
 
 def test_the_rows_that_are_slow_are_rows():
     assert ROWS.keys() > IN_JAX_BY_HAND
 
 
-@pytest.mark.parametrize(("variant", "panel", "dtype"), rows())
+@pytest.mark.parametrize(
+    ("variant", "panel", "dtype"), [marked(variant, call) for variant in ROWS for call in CALLS]
+)
 def test_variant(variant, panel, dtype):
     name = ROWS[variant]
     case, wide_case = narrow_case({**MODEL_CASES, **CASES}[name], dtype)
