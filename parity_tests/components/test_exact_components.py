@@ -19,15 +19,22 @@ from parity_tests.components.runs import (
 from parity_tests.support.harness import Run, cotangents_of, judge_exact
 
 
-def judge(tally, name: str, case: ComponentCase, *, compiled: bool = True) -> None:
+def judge(
+    tally,
+    name: str,
+    case: ComponentCase,
+    *,
+    torch_compiled: bool = False,
+    jax_compiled: bool = True,
+) -> None:
     """Judge outputs and gradients of both panels, by each other, and outputs by the oracle."""
     tensors = random_tensors(case.config)
     truth = outputs_of(
         oracle_components.component(case.config, tensors, *case.positional, **case.named)
     )
     cotangents = cotangents_of(truth)
-    in_torch = run_component_torch(case, tensors, cotangents, compiled=compiled)
-    in_jax = run_component_jax(case, tensors, cotangents, jit=compiled)
+    in_torch = run_component_torch(case, tensors, cotangents, compiled=torch_compiled)
+    in_jax = run_component_jax(case, tensors, cotangents, jit=jax_compiled)
     judge_exact(tally, name, in_torch, in_jax)
     for run in (in_torch, in_jax):
         judge_exact(
@@ -42,7 +49,7 @@ def test_component(tally, name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_component_without_jit(tally, name):
-    judge(tally, name, CASES[name], compiled=False)
+    judge(tally, name, CASES[name], jax_compiled=False)
 
 
 @pytest.mark.parametrize("name", CASES)
