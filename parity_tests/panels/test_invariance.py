@@ -147,7 +147,8 @@ def check_later_tokens(panel, component, drawn, *, t, hides, seed, jit):
         assert np.isfinite(array).all()
         assert same[..., : max(row, 0), :].all()
         assert same[is_hidden][..., max(row + 1, 0) :, :].all()
-        if array.shape[-1] == D and 0 <= row < array.shape[-2]:
+        # In training, dropout may take every weight of a row that sees few keys.
+        if array.shape[-1] == D and 0 <= row < array.shape[-2] and not drawn["training"]:
             assert not same[changes, row].all(-1).any()
 
 
