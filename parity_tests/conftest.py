@@ -19,9 +19,6 @@ STACKS = ("Block", "Latent", "Decoder", "Encoder", "TransformerLayer", "MixtureO
 STACKED = (*STACKS, "Encoder", "Embedding")
 EAGER_JAX = tuple(f"{kind}-jax_impl" for kind in ("positions", "T5 bias", "global", "ALiBi"))
 LONG_TAIL = {
-    "test_steps_and_chunks_equal_the_full_pass": EAGER_JAX,
-    "test_samples_of_other_lengths_go_on_where_they_end": (*EAGER_JAX, "latent-jax_impl"),
-    "test_padding_on_either_side_is_not_seen": ("positions-jax_impl", "latent-jax_impl"),
     "test_functional_call_is_the_call": STACKED,
     "test_torch_compile": STACKED,
     "test_jax_jit_and_grad": STACKED,
@@ -43,26 +40,9 @@ LONG_TAIL = {
         "EncoderWithProjection, images",
         "pooled at the last token",
     ),
-    "test_attention_without_jit": ("",),
-    "test_outputs_are_those_of_transformers": (
-        "albert base",
-        "llama base",
-        "roberta base",
-        "t5 base",
-        "vit base",
-        "whisper base",
-        "whisper, untied",
-        "xlm-roberta",
-    ),
-    "test_greedy_and_drawn_tokens_are_those_of_full_passes": ("positions", "global", "ALiBi"),
     "test_a_converted_model_is_verified": ("Dual", "Audio", "With", "Layer", "Decoder", "Vision"),
-    "test_gradients_reach_every_parameter": EAGER_JAX,
-    "test_training_learns_to_sort": ("jax",),
-    "test_hidden_rows_of_a_cached_call_need_no_position": ("jax_impl",),
     "test_component_without_jit": STACKS,
     "test_every_field_changes_something": STACKS,
-    "test_later_tokens_do_not_matter": ("jax_impl",),
-    "test_other_samples_do_not_matter": ("jax_impl",),
 }
 """By the name of a test: its cases whose ids hold one of the words are slow."""
 

@@ -18,6 +18,13 @@ from parity_tests.support.harness import Run, judge_exact
 from parity_tests.support.tiny_transformers import FamilyCase, call_theirs, open_theirs, save_tiny
 
 all_cases = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+quick_cases = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=name, marks=pytest.mark.slow if case.slow else ())
+        for name, case in CASES.items()
+    ],
+)
 PANELS = {"torch": run_component_torch, "jax": run_component_jax}
 
 
@@ -35,7 +42,7 @@ def test_there_and_back_is_byte_for_byte(case: FamilyCase, tmp_path):
         open_theirs(case, tmp_path / f"back from {to}", torch.float32)
 
 
-@all_cases
+@quick_cases
 def test_outputs_are_those_of_transformers(tally, case: FamilyCase, tmp_path):
     save_tiny(case, tmp_path / "source")
     convert_checkpoint(tmp_path / "source", tmp_path / "flax", to="flax")

@@ -30,7 +30,7 @@ from parity_tests.panels.invariance_cases import (
     covering_rows,
     draw_masks,
 )
-from parity_tests.support.panels import JAX, Panel, both_panels
+from parity_tests.support.panels import JAX, Panel, both_panels, both_panels_slow_in_jax
 
 HIDDEN_SEGMENT = 9
 ROWS = {component: covering_rows(component) for component in CHOICES}
@@ -57,7 +57,7 @@ def examples(number: int) -> settings:
     )
 
 
-@both_panels
+@both_panels_slow_in_jax
 @components
 @given(data=st.data(), t=positions, hides=st.booleans(), seed=seeds)
 @examples(12)
@@ -66,7 +66,7 @@ def test_later_tokens_do_not_matter(panel, component, data, t, hides, seed):
     check_later_tokens(panel, component, drawn, t=t, hides=hides, seed=seed, jit=False)
 
 
-@both_panels
+@both_panels_slow_in_jax
 @components
 @given(data=st.data(), sample=samples, is_causal=st.booleans(), seed=seeds)
 @examples(12)
