@@ -78,7 +78,7 @@ class BlockConfig(Config):
 
     @property
     def block(self) -> "BlockConfig":
-        """Return the config itself; named layers return that of the block that they are."""
+        """Return the config itself, as named layers return that of the block that they are."""
         return self
 
     @property

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .block import BlockConfig, TransformerDecoderLayerConfig, TransformerEncoderLayerConfig
+from .block import BlockConfig, TransformerDecoderLayerConfig
 from .checks.sizes import check_above_zero, check_boolean, check_equal, check_kind, check_positive
 from .config import Config, Leaf, Leaves, linear_leaves, under
 from .embedding import TextEmbeddingConfig
@@ -83,12 +83,7 @@ class DecoderConfig(StackConfig):
     """
 
     component: ClassVar[str] = "Decoder"
-    layer: (
-        BlockConfig
-        | TransformerDecoderLayerConfig
-        | TransformerEncoderLayerConfig
-        | tuple[BlockConfig, ...]
-    )
+    layer: BlockConfig | TransformerDecoderLayerConfig | tuple[BlockConfig, ...]
     num_layers: int
     embedding: TextEmbeddingConfig | None = None
     final_norm: NormConfig | None = None
@@ -97,6 +92,7 @@ class DecoderConfig(StackConfig):
     head: LogitsHeadConfig | None = None
 
     def __post_init__(self):
+        super().__post_init__()
         check_text_stack(self)
         for i, layer in enumerate(self.layers):
             if not layer.attention.score.is_causal:

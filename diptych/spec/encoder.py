@@ -47,6 +47,7 @@ class EncoderConfig(StackConfig):
 
     def __post_init__(self):
         check_boolean(pooler=self.pooler)
+        super().__post_init__()
         check_text_stack(self)
         self._check_pooled_token()
 

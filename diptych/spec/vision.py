@@ -18,7 +18,7 @@ from .config import Config, Leaf, Leaves, linear_leaves, under
 from .embedding import EmbeddingConfig
 from .feed_forward import FeedForwardConfig
 from .norm import NormConfig
-from .stack import StackConfig, check_layers, layer_leaves
+from .stack import StackConfig, layer_leaves
 
 POOLINGS = ("class", "class_mean", "tanh", "attention")
 
@@ -168,7 +168,8 @@ class VisionEncoderConfig(StackConfig):
 
     def __post_init__(self):
         check_kind(PatchEmbeddingConfig, embedding=self.embedding)
-        check_layers(self)
+        super().__post_init__()
+        check_kind(NormConfig | None, final_norm=self.final_norm)
         check_equal("embedding.d_model", self.embedding.d_model, "layer.d_model", self.d_model)
         check_kind(AttentionPoolingConfig | None, attention_pooling=self.attention_pooling)
         if self.pooling is not None:
