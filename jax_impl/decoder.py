@@ -19,7 +19,6 @@ from diptych.spec import (
     RelativeBiasConfig,
     TextEmbeddingConfig,
     TransformerDecoderLayerConfig,
-    TransformerEncoderLayerConfig,
 )
 from diptych.spec.checks.attention import check_mask_dtype
 from diptych.spec.checks.cache import check_row_mask
@@ -34,7 +33,8 @@ from .logits_head import LogitsHead
 from .module import Module
 from .multi_head_attention import KeyValue
 from .norm import norm
-from .position_bias import add_distances, cached_positions, call_positions, distance_bias
+from .position import cached_positions, call_positions
+from .position_bias import add_distances, distance_bias
 from .stack import StackCache, StackOutput, check_cache, run_layers
 
 
@@ -61,10 +61,7 @@ class Decoder(Module):
 
     def __init__(
         self,
-        layer: BlockConfig
-        | TransformerDecoderLayerConfig
-        | TransformerEncoderLayerConfig
-        | tuple[BlockConfig, ...],
+        layer: BlockConfig | TransformerDecoderLayerConfig | tuple[BlockConfig, ...],
         num_layers: int,
         *,
         embedding: TextEmbeddingConfig | None = None,

@@ -27,7 +27,8 @@ from .embedding import TextEmbedding
 from .linear import linear
 from .module import Module
 from .norm import norm
-from .position_bias import add_distances, call_positions, distance_bias
+from .position import call_positions
+from .position_bias import add_distances, distance_bias
 from .stack import StackOutput, run_layers
 
 

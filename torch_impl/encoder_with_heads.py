@@ -18,15 +18,15 @@ from diptych.spec import (
 )
 
 from .encoder import Encoder
-from .head import (
+from .module import Module
+from .stack import StackOutput
+from .task_heads import (
     MaskedLMHead,
     NextSentenceHead,
     QuestionAnsweringHead,
     SequenceClassificationHead,
     TokenClassificationHead,
 )
-from .module import Module
-from .stack import StackOutput
 
 
 class HeadsOutput(NamedTuple):

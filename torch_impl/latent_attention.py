@@ -15,11 +15,11 @@ from diptych.spec.checks.sizes import check_kind, check_sequence
 
 from . import functional
 from .functional.cache import Cache, RollingCache, append_rows, empty_cache, join_masks
-from .functional.heads import merge_heads, split_heads
+from .functional.head_axis import merge_heads, split_heads
 from .linear import linear
 from .module import Module
 from .norm import norm as make_norm
-from .position_bias import call_positions, rotate
+from .position import call_positions, rotate
 
 
 class LatentAttention(Module):

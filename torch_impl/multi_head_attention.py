@@ -28,11 +28,12 @@ from diptych.spec.checks.sizes import check_kind, check_sequence
 
 from . import functional
 from .functional.cache import Cache, RollingCache, append_rows, empty_cache, join_masks
-from .functional.heads import merge_heads, split_heads
+from .functional.head_axis import merge_heads, split_heads
 from .linear import linear
 from .module import Module
 from .norm import norm
-from .position_bias import add_distances, call_positions, distance_bias, rotate
+from .position import call_positions, rotate
+from .position_bias import add_distances, distance_bias
 
 
 class KeyValue(NamedTuple):

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .block import BlockConfig, TransformerEncoderLayerConfig
+from .block import BlockConfig
 from .checks.sizes import check_kind, check_positive, check_rate
 from .config import Leaf, Leaves, under
 from .embedding import EmbeddingConfig
 from .norm import NormConfig
 from .stack import StackConfig, layer_leaves
+from .transformer_layer import TransformerEncoderLayerConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .attention import ScoreConfig
 from .checks.sizes import check_boolean, check_kind, check_positive, check_rate
 from .config import Config, Leaves, linear_leaves, under
 from .norm import NormConfig
 from .rotary import RotaryConfig
+from .scaled_dot_product_attention import ScoreConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from .block import BlockConfig, TransformerDecoderLayerConfig, TransformerEncoderLayerConfig
+from .block import BlockConfig
 from .checks.sizes import check_equal, check_kind, check_positive, check_rate
 from .config import Config, Leaves, under
 from .embedding import TextEmbeddingConfig
 from .norm import NormConfig
 from .position_bias import PositionBiasConfig, RelativeBiasConfig
+from .transformer_layer import TransformerDecoderLayerConfig, TransformerEncoderLayerConfig
 
 MAX_LAYERS = 10_000
 """A config that names more is corrupt, and would be listed leaf by leaf."""

@@ -12,7 +12,7 @@ from ...spec import (
     TextEmbeddingConfig,
     TransformerEncoderLayerConfig,
 )
-from ...spec.block import LAYER_NORM_PLACEMENTS
+from ...spec.transformer_layer import LAYER_NORM_PLACEMENTS
 from ..settings import Setting, require
 from ..transformers_settings import ARCHITECTURES, NUMBER, read_activation, write_activation
 
