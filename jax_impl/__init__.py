@@ -20,11 +20,12 @@ from .linear import linear
 from .logits_head import LogitsHead
 from .mixture import MixtureOfExperts
 from .module import Module
-from .multi_head_attention import KeyValue, MultiHeadAttention
+from .multi_head_attention import MultiHeadAttention
 from .norm import LayerNorm, RMSNorm, norm
 from .patch_embedding import PatchEmbedding
 from .position import PositionalEncoding
 from .position_bias import RelativePositionBias
+from .projected_attention import KeyValue
 from .scaled_dot_product_attention import ScaledDotProductAttention
 from .stack import StackOutput
 from .state import export_state, functional_call, load_model, load_state, save_model

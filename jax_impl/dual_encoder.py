@@ -21,7 +21,7 @@ from . import functional
 from ._keys import split
 from .encoder import Encoder
 from .linear import linear
-from .module import Module
+from .module import Module, config_of
 from .stack import StackOutput
 from .vision import VisionEncoder
 
@@ -80,9 +80,7 @@ class EncoderWithProjection(Module):
         rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = config = EncoderWithProjectionConfig(
-            encoder=encoder, projection_dim=projection_dim, bias=bias
-        )
+        self.config = config = config_of(EncoderWithProjectionConfig, locals())
         self.encoder = _new_encoder(encoder, rngs=rngs)
         self.output_proj = linear(config.pooled_dim, projection_dim, bias=bias, rngs=rngs)
 
@@ -134,7 +132,7 @@ class DualEncoder(Module):
         rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = DualEncoderConfig(image=image, text=text, logit_bias=logit_bias)
+        self.config = config_of(DualEncoderConfig, locals())
         self.image = _new_encoder(image, rngs=rngs)
         self.text = _new_encoder(text, rngs=rngs)
         self.logit_scale_param = nnx.Param(jnp.array(math.log(1 / 0.07), jnp.float32))

@@ -16,7 +16,7 @@ from .audio import AudioEncoder
 from .decoder import Decoder
 from .encoder import Encoder
 from .module import Module
-from .multi_head_attention import KeyValue
+from .projected_attention import KeyValue
 from .stack import StackCache, StackOutput
 
 

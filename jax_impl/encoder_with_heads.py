@@ -20,7 +20,7 @@ from diptych.spec import (
 
 from ._keys import split
 from .encoder import Encoder
-from .module import Module
+from .module import Module, config_of
 from .stack import StackOutput
 from .task_heads import (
     MaskedLMHead,
@@ -79,14 +79,7 @@ class EncoderWithHeads(Module):
         rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = EncoderWithHeadsConfig(
-            encoder=encoder,
-            masked_lm=masked_lm,
-            next_sentence=next_sentence,
-            sequence_classification=sequence_classification,
-            token_classification=token_classification,
-            question_answering=question_answering,
-        )
+        self.config = config_of(EncoderWithHeadsConfig, locals())
         self.encoder = Encoder.from_config(encoder, rngs=rngs)
         if masked_lm:
             self.masked_lm = MaskedLMHead.from_config(masked_lm, rngs=rngs)

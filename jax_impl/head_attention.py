@@ -11,7 +11,7 @@ from diptych.spec.checks.sizes import check_length, check_sequence
 
 from . import functional
 from .linear import linear
-from .module import Module
+from .module import Module, config_of
 
 
 class HeadAttention(Module):
@@ -29,9 +29,7 @@ class HeadAttention(Module):
 
     def __init__(self, emb_size: int, head_size: int, max_seq_len: int, *, rngs: nnx.Rngs):
         super().__init__()
-        self.config = HeadAttentionConfig(
-            emb_size=emb_size, head_size=head_size, max_seq_len=max_seq_len
-        )
+        self.config = config_of(HeadAttentionConfig, locals())
         self.q_proj = linear(emb_size, head_size, rngs=rngs)
         self.k_proj = linear(emb_size, head_size, rngs=rngs)
         self.v_proj = linear(emb_size, head_size, rngs=rngs)

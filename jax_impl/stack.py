@@ -13,7 +13,7 @@ from diptych.spec.checks.sizes import check_kind, check_stack_length
 
 from ._keys import split
 from .functional.cache import Cache, RollingCache
-from .multi_head_attention import KeyValue
+from .projected_attention import KeyValue
 
 StackCache = tuple[Cache | RollingCache, ...]
 """The cache of every layer."""

@@ -9,6 +9,7 @@ from jax import Array
 from diptych.spec import TransformerDecoderLayerConfig, TransformerEncoderLayerConfig
 
 from .block import Layer
+from .module import config_of
 
 
 class TransformerEncoderLayer(Layer):
@@ -46,16 +47,7 @@ class TransformerEncoderLayer(Layer):
         rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = TransformerEncoderLayerConfig(
-            d_model=d_model,
-            num_heads=num_heads,
-            d_ff=d_ff,
-            dropout=dropout,
-            activation=activation,
-            norm_placement=norm_placement,
-            eps=eps,
-            attention_dropout=attention_dropout,
-        )
+        self.config = config_of(TransformerEncoderLayerConfig, locals())
         self._build(self.config.block, rngs=rngs)
 
     def __call__(
@@ -88,7 +80,7 @@ class TransformerEncoderLayer(Layer):
             TypeError: If a mask is floating.
         """
         result = self._run(
-            x, mask, key_mask=key_mask, bias=bias, need_weights=need_weights, rng_key=rng_key
+            x, mask=mask, key_mask=key_mask, bias=bias, need_weights=need_weights, rng_key=rng_key
         )
         weights = result.attention_weights
         return result.output if weights is None else (result.output, weights)
@@ -128,16 +120,7 @@ class TransformerDecoderLayer(Layer):
         rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = TransformerDecoderLayerConfig(
-            d_model=d_model,
-            num_heads=num_heads,
-            d_ff=d_ff,
-            dropout=dropout,
-            activation=activation,
-            norm_placement=norm_placement,
-            eps=eps,
-            attention_dropout=attention_dropout,
-        )
+        self.config = config_of(TransformerDecoderLayerConfig, locals())
         self._build(self.config.block, rngs=rngs)
 
     def __call__(
@@ -175,7 +158,7 @@ class TransformerDecoderLayer(Layer):
         """
         result = self._run(
             x,
-            mask,
+            mask=mask,
             key_mask=key_mask,
             bias=bias,
             memory=memory,

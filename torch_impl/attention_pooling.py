@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from diptych.spec import AttentionConfig, AttentionPoolingConfig, FeedForwardConfig, NormConfig
 
 from .feed_forward import FeedForward
-from .module import Module
+from .module import Module, config_of
 from .multi_head_attention import MultiHeadAttention
 from .norm import norm as new_norm
 
@@ -37,9 +37,7 @@ class AttentionPooling(Module):
         norm: NormConfig = NormConfig(),
     ):
         super().__init__()
-        self.config = AttentionPoolingConfig(
-            attention=attention, feed_forward=feed_forward, norm=norm
-        )
+        self.config = config_of(AttentionPoolingConfig, locals())
         D = attention.d_model
         self.query_param = nn.Parameter(nn.init.normal_(torch.empty(D), std=0.02))
         self.attention = MultiHeadAttention.from_config(attention)

@@ -28,11 +28,11 @@ from .block import Block
 from .embedding import Embedding, TextEmbedding
 from .functional._dtype import dtype_name
 from .logits_head import LogitsHead
-from .module import Module
-from .multi_head_attention import KeyValue
+from .module import Module, config_of
 from .norm import norm
 from .position import cached_positions, call_positions
 from .position_bias import add_distances, distance_bias
+from .projected_attention import KeyValue
 from .stack import StackCache, StackOutput, check_cache, run_layers
 
 
@@ -68,15 +68,7 @@ class Decoder(Module):
         head: LogitsHeadConfig | None = None,
     ):
         super().__init__()
-        self.config = config = DecoderConfig(
-            layer=layer,
-            num_layers=num_layers,
-            embedding=embedding,
-            final_norm=final_norm,
-            position_bias=position_bias,
-            dropout=dropout,
-            head=head,
-        )
+        self.config = config = config_of(DecoderConfig, locals())
         if embedding:
             self.embedding = TextEmbedding.from_config(embedding)
         self.position_bias = distance_bias(position_bias, config.layers[0].attention.num_heads)

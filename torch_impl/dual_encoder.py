@@ -19,7 +19,7 @@ from diptych.spec import (
 from . import functional
 from .encoder import Encoder
 from .linear import linear
-from .module import Module
+from .module import Module, config_of
 from .stack import StackOutput
 from .vision import VisionEncoder
 
@@ -76,9 +76,7 @@ class EncoderWithProjection(Module):
         bias: bool = True,
     ):
         super().__init__()
-        self.config = config = EncoderWithProjectionConfig(
-            encoder=encoder, projection_dim=projection_dim, bias=bias
-        )
+        self.config = config = config_of(EncoderWithProjectionConfig, locals())
         self.encoder = _new_encoder(encoder)
         self.output_proj = linear(config.pooled_dim, projection_dim, bias=bias)
 
@@ -125,7 +123,7 @@ class DualEncoder(Module):
         logit_bias: bool = False,
     ):
         super().__init__()
-        self.config = DualEncoderConfig(image=image, text=text, logit_bias=logit_bias)
+        self.config = config_of(DualEncoderConfig, locals())
         self.image = _new_encoder(image)
         self.text = _new_encoder(text)
         self.logit_scale_param = nn.Parameter(torch.tensor(math.log(1 / 0.07)))

@@ -18,7 +18,7 @@ from diptych.spec import (
 )
 
 from .encoder import Encoder
-from .module import Module
+from .module import Module, config_of
 from .stack import StackOutput
 from .task_heads import (
     MaskedLMHead,
@@ -75,14 +75,7 @@ class EncoderWithHeads(Module):
         question_answering: QuestionAnsweringHeadConfig | None = None,
     ):
         super().__init__()
-        self.config = EncoderWithHeadsConfig(
-            encoder=encoder,
-            masked_lm=masked_lm,
-            next_sentence=next_sentence,
-            sequence_classification=sequence_classification,
-            token_classification=token_classification,
-            question_answering=question_answering,
-        )
+        self.config = config_of(EncoderWithHeadsConfig, locals())
         self.encoder = Encoder.from_config(encoder)
         if masked_lm:
             self.masked_lm = MaskedLMHead.from_config(masked_lm)

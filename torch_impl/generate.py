@@ -25,7 +25,7 @@ from .encoder_decoder import EncoderDecoder
 from .functional._concrete import extremes, is_concrete
 from .functional._dtype import dtype_name
 from .functional.sampling import choose_token
-from .multi_head_attention import KeyValue
+from .projected_attention import KeyValue
 
 
 class Generation(NamedTuple):

@@ -10,7 +10,7 @@ from diptych.spec.checks.sizes import check_length, check_sequence
 
 from . import functional
 from .linear import linear
-from .module import Module
+from .module import Module, config_of
 
 
 class HeadAttention(Module):
@@ -27,9 +27,7 @@ class HeadAttention(Module):
 
     def __init__(self, emb_size: int, head_size: int, max_seq_len: int):
         super().__init__()
-        self.config = HeadAttentionConfig(
-            emb_size=emb_size, head_size=head_size, max_seq_len=max_seq_len
-        )
+        self.config = config_of(HeadAttentionConfig, locals())
         self.q_proj = linear(emb_size, head_size)
         self.k_proj = linear(emb_size, head_size)
         self.v_proj = linear(emb_size, head_size)

@@ -17,7 +17,7 @@ from . import functional
 from .conv import conv2d
 from .embedding import Embedding
 from .functional._dtype import dtype_name
-from .module import Module
+from .module import Module, config_of
 from .norm import norm as new_norm
 
 
@@ -56,17 +56,7 @@ class PatchEmbedding(Module):
         dropout: float = 0.0,
     ):
         super().__init__()
-        self.config = config = PatchEmbeddingConfig(
-            image_size=image_size,
-            patch_size=patch_size,
-            d_model=d_model,
-            num_channels=num_channels,
-            patch_bias=patch_bias,
-            class_token=class_token,
-            mask_token=mask_token,
-            norm=norm,
-            dropout=dropout,
-        )
+        self.config = config = config_of(PatchEmbeddingConfig, locals())
         self.patch_conv = conv2d(
             num_channels, d_model, patch_size, stride=patch_size, bias=patch_bias
         )

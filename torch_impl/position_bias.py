@@ -19,7 +19,7 @@ from . import functional
 from .embedding import Embedding
 from .functional._dtype import dtype_name
 from .functional.visibility import align
-from .module import Module
+from .module import Module, config_of
 
 
 class RelativePositionBias(Module):
@@ -44,12 +44,7 @@ class RelativePositionBias(Module):
         is_bidirectional: bool = True,
     ):
         super().__init__()
-        self.config = RelativePositionBiasConfig(
-            num_heads=num_heads,
-            num_buckets=num_buckets,
-            max_distance=max_distance,
-            is_bidirectional=is_bidirectional,
-        )
+        self.config = config_of(RelativePositionBiasConfig, locals())
         self.table = BucketTable(self.config)
         self.bias_embed = Embedding(num_buckets, num_heads)
 

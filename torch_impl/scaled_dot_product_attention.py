@@ -10,7 +10,7 @@ from diptych.spec import ScaledDotProductAttentionConfig, ScoreConfig
 from diptych.spec.checks.sizes import check_width
 
 from . import functional
-from .module import Module
+from .module import Module, config_of
 
 
 class ScaledDotProductAttention(Module):
@@ -33,9 +33,7 @@ class ScaledDotProductAttention(Module):
         score: ScoreConfig = ScoreConfig(),
     ):
         super().__init__()
-        self.config = ScaledDotProductAttentionConfig(
-            d_k=d_k, attention_dropout=attention_dropout, score=score
-        )
+        self.config = config_of(ScaledDotProductAttentionConfig, locals())
 
     def forward(
         self,

@@ -12,7 +12,7 @@ from diptych.spec.checks.cache import check_stack_cache
 from diptych.spec.checks.sizes import check_kind, check_stack_length
 
 from .functional.cache import Cache, RollingCache
-from .multi_head_attention import KeyValue
+from .projected_attention import KeyValue
 
 StackCache = tuple[Cache | RollingCache, ...]
 """The cache of every layer."""

@@ -18,7 +18,7 @@ from diptych.spec.checks.sizes import check_width
 from . import functional
 from .embedding import Embedding
 from .linear import linear
-from .module import Module
+from .module import Module, config_of
 from .norm import LayerNorm
 
 
@@ -67,9 +67,7 @@ class SequenceClassificationHead(Module):
 
     def __init__(self, d_model: int, num_labels: int, *, dropout: float = 0.1):
         super().__init__()
-        self.config = SequenceClassificationHeadConfig(
-            d_model=d_model, num_labels=num_labels, dropout=dropout
-        )
+        self.config = config_of(SequenceClassificationHeadConfig, locals())
         self.classifier_proj = linear(d_model, num_labels)
 
     def forward(self, pooled: Tensor) -> Tensor:
@@ -103,9 +101,7 @@ class TokenClassificationHead(Module):
 
     def __init__(self, d_model: int, num_labels: int, *, dropout: float = 0.1):
         super().__init__()
-        self.config = TokenClassificationHeadConfig(
-            d_model=d_model, num_labels=num_labels, dropout=dropout
-        )
+        self.config = config_of(TokenClassificationHeadConfig, locals())
         self.classifier_proj = linear(d_model, num_labels)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -185,15 +181,7 @@ class MaskedLMHead(Module):
         norm_bias: bool = True,
     ):
         super().__init__()
-        self.config = MaskedLMHeadConfig(
-            d_model=d_model,
-            vocab_size=vocab_size,
-            activation=activation,
-            eps=eps,
-            embed_dim=embed_dim,
-            transform_bias=transform_bias,
-            norm_bias=norm_bias,
-        )
+        self.config = config_of(MaskedLMHeadConfig, locals())
         width = self.config.width
         self.transform_proj = linear(d_model, width, bias=transform_bias)
         self.transform_norm = LayerNorm(width, eps=eps, bias=norm_bias)

@@ -8,6 +8,7 @@ from torch import Tensor
 from diptych.spec import TransformerDecoderLayerConfig, TransformerEncoderLayerConfig
 
 from .block import Layer
+from .module import config_of
 
 
 class TransformerEncoderLayer(Layer):
@@ -43,16 +44,7 @@ class TransformerEncoderLayer(Layer):
         attention_dropout: float = 0.0,
     ):
         super().__init__()
-        self.config = TransformerEncoderLayerConfig(
-            d_model=d_model,
-            num_heads=num_heads,
-            d_ff=d_ff,
-            dropout=dropout,
-            activation=activation,
-            norm_placement=norm_placement,
-            eps=eps,
-            attention_dropout=attention_dropout,
-        )
+        self.config = config_of(TransformerEncoderLayerConfig, locals())
         self._build(self.config.block)
 
     def forward(
@@ -82,7 +74,7 @@ class TransformerEncoderLayer(Layer):
             ValueError: If a mask or the bias does not fit.
             TypeError: If a mask is floating.
         """
-        result = self._run(x, mask, key_mask=key_mask, bias=bias, need_weights=need_weights)
+        result = self._run(x, mask=mask, key_mask=key_mask, bias=bias, need_weights=need_weights)
         weights = result.attention_weights
         return result.output if weights is None else (result.output, weights)
 
@@ -119,16 +111,7 @@ class TransformerDecoderLayer(Layer):
         attention_dropout: float = 0.0,
     ):
         super().__init__()
-        self.config = TransformerDecoderLayerConfig(
-            d_model=d_model,
-            num_heads=num_heads,
-            d_ff=d_ff,
-            dropout=dropout,
-            activation=activation,
-            norm_placement=norm_placement,
-            eps=eps,
-            attention_dropout=attention_dropout,
-        )
+        self.config = config_of(TransformerDecoderLayerConfig, locals())
         self._build(self.config.block)
 
     def forward(
@@ -164,7 +147,7 @@ class TransformerDecoderLayer(Layer):
         """
         result = self._run(
             x,
-            mask,
+            mask=mask,
             key_mask=key_mask,
             bias=bias,
             memory=memory,

@@ -68,6 +68,11 @@ class LatentAttentionConfig(Config):
         if self.score.sinks:
             raise ValueError("score.sinks=True: latent attention has no sinks")
 
+    @property
+    def cache_rows(self) -> tuple[tuple[int, ...], ...]:
+        """Return the shape of what a cache holds of one position: latent and rotated key."""
+        return (self.kv_rank,), (self.rope_dim,)
+
     def leaves(self) -> Leaves:
         D, N, bias = self.d_model, self.num_heads, self.qkv_bias
         q_width = N * (self.nope_dim + self.rope_dim)

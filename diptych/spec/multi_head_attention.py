@@ -108,6 +108,12 @@ class AttentionConfig(Config):
         return self.kv_dim or self.d_model
 
     @property
+    def cache_rows(self) -> tuple[tuple[int, ...], ...]:
+        """Return the shape of what a cache holds of one position: its key and its value."""
+        _, K, H = self.sizes
+        return (K, H), (K, H)
+
+    @property
     def biases(self) -> tuple[bool, bool, bool]:
         """Return whether the projections of queries, keys and values carry a bias."""
         flags = self.qkv_bias
