@@ -66,7 +66,7 @@ class AttentionPooling(Module):
             TypeError: If the mask is floating.
         """
         D = self.query_param.shape[0]
-        query = jnp.broadcast_to(self.query_param[...], (*x.shape[:-2], 1, D))
+        query = jnp.broadcast_to(self.query_param[...], (*x.shape[:-2], 1, D))  # (..., 1, D)
         attended = self.attention(query, x, key_mask=key_mask, need_weights=False, rng_key=rng_key)
-        pooled = attended[0][..., 0, :]
+        pooled = attended[0][..., 0, :]  # (..., D)
         return pooled + self.feed_forward(self.feed_forward_norm(pooled))

@@ -115,6 +115,7 @@ class Layer(Module):
             return self.feed_forward(x), None
 
         crossed = None
+        # Both branches of a parallel block read its input, so that neither waits for the other.
         if config.is_parallel:
             inner = self.attention_norm(x)
             attended, rest = attend(inner)

@@ -222,6 +222,7 @@ class Decoder(Module):
             return positions
         check_mask_dtype(key_mask=dtype_name(key_mask))
         check_row_mask(key_mask.shape, inputs.shape)
+        # Padding may stand past the table, where looking it up would be refused.
         last = self.config.embedding.max_seq_len - 1
         return jnp.where(key_mask != 0, positions, jnp.minimum(positions, last))
 
@@ -233,4 +234,5 @@ class Decoder(Module):
         else:
             queries = cached_positions(cache[0], x.shape[-2])
             keys = call_positions(x, cache[0].entries[0].shape[-2]).keys
+        # x in place of heads (..., 1, T, D): its rank and dtype alone are read.
         return add_distances(None, self.position_bias, queries, keys, x[..., None, :, :])

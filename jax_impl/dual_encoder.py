@@ -135,6 +135,7 @@ class DualEncoder(Module):
         self.config = config_of(DualEncoderConfig, locals())
         self.image = _new_encoder(image, rngs=rngs)
         self.text = _new_encoder(text, rngs=rngs)
+        # CLIP's first temperature; as a logarithm the factor stays above 0 whatever is learnt.
         self.logit_scale_param = nnx.Param(jnp.array(math.log(1 / 0.07), jnp.float32))
         if logit_bias:
             self.logit_bias_param = nnx.Param(jnp.zeros((), jnp.float32))

@@ -131,6 +131,7 @@ class Encoder(Module):
             raise ValueError("token_type_ids are given, but embedding=None")
         layers: Any = self.layers
         check_sequence(x.shape, layers[0].config.d_model)
+        # x goes in place of heads (..., 1, T, D) below: its rank and dtype alone are read.
         at = call_positions(x, x.shape[-2], position_ids=position_ids)
         result = run_layers(
             layers,

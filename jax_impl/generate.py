@@ -116,6 +116,7 @@ def generate(
         token = choose_token(logits, drawn, **options).astype(input_ids.dtype)
         if not stop_ids:
             return token, done
+        # A finished sample is computed on, so that shapes stay; what it would say is replaced.
         token = jnp.where(done, stops[0], token)
         return token, done | (token[:, None] == stops).any(-1)
 
@@ -164,5 +165,5 @@ def _last(logits: Array, key_mask: Array | None) -> Array:
     """Return the logits (B, V) after every prompt's last token."""
     if key_mask is None:
         return logits[:, -1]
-    last = (key_mask != 0).sum(-1) - 1
+    last = (key_mask != 0).sum(-1) - 1  # (B,)
     return jnp.take_along_axis(logits, last[:, None, None], 1)[:, 0]

@@ -91,6 +91,7 @@ class MultiHeadAttention(ProjectedAttention):
         self.k_norm = (
             None if qk_norm is None else norm(qk_norm.norm, qk_norm.width(K, H), rngs=rngs)
         )
+        # A table beside the parameters: as one of them it would be cast, saved or trained.
         self.rotary = None if rotary is None else RotaryTable(rotary, H)
         self.position_bias = distance_bias(position_bias, N, rngs=rngs)
 
@@ -223,6 +224,7 @@ class MultiHeadAttention(ProjectedAttention):
         x = proj(x)
         over = None if self.config.qk_norm is None else self.config.qk_norm.over
         if over == "head":
+            # One weight of a head's width serves all heads.
             x = norm(x.reshape(*x.shape[:-1], number, x.shape[-1] // number)).reshape(x.shape)
         elif over == "width":
             x = norm(x)

@@ -96,6 +96,7 @@ class PatchEmbedding(Module):
         check_images(tuple(images.shape), config.num_channels, config.sides)
         check_floating(images=dtype_name(images))
         *batch, C, height, width = images.shape
+        # A convolution that steps by its own width is one linear map of every patch.
         x = self.patch_conv(images.reshape(math.prod(batch), C, height, width))
         x = jnp.swapaxes(x.reshape(*batch, config.d_model, config.num_patches), -1, -2)
 
@@ -106,7 +107,7 @@ class PatchEmbedding(Module):
             x = jnp.where((patch_mask != 0)[..., None], self.mask_param[...], x)
         if config.class_token:
             first = jnp.broadcast_to(self.class_param[...], (*batch, 1, config.d_model))
-            x = jnp.concatenate([first, x], -2)
+            x = jnp.concatenate([first, x], -2)  # (..., T, D)
         x = x + self.position_embed.embedding[...]
         if config.norm is not None:
             x = self.embed_norm(x)

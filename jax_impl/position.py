@@ -79,7 +79,7 @@ def call_positions(
         queries = cached_positions(cache, T)
         return Positions(queries, queries, length)
     start = jnp.asarray(offset)[..., None]
-    queries = start + jnp.arange(T)
+    queries = start + jnp.arange(T)  # (T,) or (..., T)
     return Positions(queries, jnp.arange(S), length)
 
 

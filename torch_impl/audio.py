@@ -98,11 +98,11 @@ class AudioEncoder(Module):
         check_spectrogram(tuple(features.shape), config.num_mel_bins, config.max_seq_len)
         check_floating(features=dtype_name(features))
         *batch, bins, frames = features.shape
-        x = features.reshape((math.prod(batch), bins, frames))
+        x = features.reshape((math.prod(batch), bins, frames))  # (B, bins, 2 T)
         for conv in (self.first_conv1d, self.second_conv1d):
             x = functional.activate(conv(x), "gelu")
         _, D, T = x.shape
-        x = x.reshape((*batch, D, T)).transpose(-1, -2)
+        x = x.reshape((*batch, D, T)).transpose(-1, -2)  # (..., T, D)
         x = x + self.position_embed.weight[:T]
         rate = config.dropout if self.training else 0.0
         return functional.apply_dropout(x, rate)

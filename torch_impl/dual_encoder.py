@@ -126,6 +126,7 @@ class DualEncoder(Module):
         self.config = config_of(DualEncoderConfig, locals())
         self.image = _new_encoder(image)
         self.text = _new_encoder(text)
+        # CLIP's first temperature; as a logarithm the factor stays above 0 whatever is learnt.
         self.logit_scale_param = nn.Parameter(torch.tensor(math.log(1 / 0.07)))
         if logit_bias:
             self.logit_bias_param = nn.Parameter(torch.zeros(()))

@@ -157,6 +157,7 @@ class TextEmbedding(Module):
         table = self.token_embed if token_embed is None else token_embed
         x = table(input_ids)
         if config.scale is not None:
+            # In their dtype: a plain number would keep bits that Gemma's own code rounds off.
             x = x * torch.tensor(config.scale, dtype=x.dtype, device=x.device)
         if config.embed_proj_of == "tokens":
             x = self.embed_proj(x)

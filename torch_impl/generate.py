@@ -112,6 +112,7 @@ def generate(
         token = choose_token(logits, drawn, **options).to(input_ids.dtype)
         if not stop_ids:
             return token, done
+        # A finished sample is computed on, so that shapes stay; what it would say is replaced.
         token = torch.where(done, stop_ids[0], token)
         return token, done | (token[:, None] == stops).any(-1)
 
@@ -154,5 +155,5 @@ def _last(logits: Tensor, key_mask: Tensor | None) -> Tensor:
     """Return the logits (B, V) after every prompt's last token."""
     if key_mask is None:
         return logits[:, -1]
-    last = (key_mask != 0).sum(-1) - 1
+    last = (key_mask != 0).sum(-1) - 1  # (B,)
     return torch.take_along_dim(logits, last[:, None, None], 1)[:, 0]

@@ -138,20 +138,22 @@ class LatentAttention(ProjectedAttention):
             query = self.q_proj(query)
         else:
             query = self.q_up_proj(self.q_norm(self.q_down_proj(query)))
-        query = split_heads(query, config.num_heads)
+        query = split_heads(query, config.num_heads)  # (..., N, T, nope_dim + rope_dim)
         plain, rotated = query[..., : config.nope_dim], query[..., config.nope_dim :]
         return torch.cat([plain, rotate(rotated, positions, self.rotary, length)], -1)
 
     def _entries(self, source: Tensor, positions: Tensor, length: int) -> tuple[Tensor, Tensor]:
         """Return what is cached: the latent (..., T, R) and the rotated part (..., T, rope_dim)."""
-        down = self.kv_down_proj(source)
+        down = self.kv_down_proj(source)  # (..., T, R + rope_dim)
         latent, rotated = down[..., : self.config.kv_rank], down[..., self.config.kv_rank :]
+        # All heads share this key; rotation expects their axis, so it comes and goes.
         rotated = rotate(rotated[..., None, :, :], positions, self.rotary, length)
         return self.kv_norm(latent), rotated[..., 0, :, :]
 
     def _keys_and_values(self, *entries: Tensor) -> tuple[Tensor, Tensor]:
         """Return keys (..., N, S, nope_dim + rope_dim) and values (..., N, S, v_dim)."""
         config, (latent, rotated) = self.config, entries
+        # Made anew at every call: that the cache holds the narrow latent alone is the point.
         heads = split_heads(self.kv_up_proj(latent), config.num_heads)
         plain, value = heads[..., : config.nope_dim], heads[..., config.nope_dim :]
         shared = torch.broadcast_to(rotated[..., None, :, :], (*plain.shape[:-1], config.rope_dim))

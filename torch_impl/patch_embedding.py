@@ -89,6 +89,7 @@ class PatchEmbedding(Module):
         check_images(tuple(images.shape), config.num_channels, config.sides)
         check_floating(images=dtype_name(images))
         *batch, C, height, width = images.shape
+        # A convolution that steps by its own width is one linear map of every patch.
         x = self.patch_conv(images.reshape((math.prod(batch), C, height, width)))
         x = x.reshape((*batch, config.d_model, config.num_patches)).transpose(-1, -2)
 
@@ -99,7 +100,7 @@ class PatchEmbedding(Module):
             x = torch.where((patch_mask != 0)[..., None], self.mask_param, x)
         if config.class_token:
             first = self.class_param.expand(*batch, 1, config.d_model)
-            x = torch.cat([first, x], -2)
+            x = torch.cat([first, x], -2)  # (..., T, D)
         x = x + self.position_embed.weight
         if config.norm is not None:
             x = self.embed_norm(x)

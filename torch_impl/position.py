@@ -79,7 +79,7 @@ def call_positions(
         queries = cached_positions(cache, T)
         return Positions(queries, queries, length)
     start = torch.as_tensor(offset, device=query.device)[..., None]
-    queries = start + torch.arange(T, device=query.device)
+    queries = start + torch.arange(T, device=query.device)  # (T,) or (..., T)
     return Positions(queries, torch.arange(S, device=query.device), length)
 
 

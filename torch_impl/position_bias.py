@@ -95,6 +95,7 @@ def add_distances(
     if source is None:
         return bias
     rank = max(query_positions.ndim, key_positions.ndim)
+    # Ones in front, so that positions for all samples stand beside those of each.
     queries = query_positions.reshape(*[1] * (rank - query_positions.ndim), *query_positions.shape)
     keys = key_positions.reshape(*[1] * (rank - key_positions.ndim), *key_positions.shape)
     if isinstance(source, SlopeTable):

@@ -103,6 +103,7 @@ def run_layers(
         weights.append(result.attention_weights)
         cross_weights.append(result.cross_attention_weights)
         caches.append(result.cache)
+    # Either all layers have a cross-attention or none has.
     has_cross = need_weights and layers[0].config.cross_attention is not None
     return StackOutput(
         output=x if final_norm is None else final_norm(x),

@@ -33,6 +33,7 @@ def layer_norm(x: Array, weight: Array, bias: Array | None, *, eps: float) -> Ar
     check_width(x.shape, weight.shape[0])
     dtypes = [x.dtype, weight.dtype] if bias is None else [x.dtype, weight.dtype, bias.dtype]
     dtype = functools.reduce(jnp.promote_types, dtypes, jnp.float32)
+    # In two passes: E[x^2] - E[x]^2 cancels where the mean is large beside the spread.
     centred = x.astype(dtype) - jnp.mean(x, -1, dtype=dtype, keepdims=True)
     variance = jnp.mean(jnp.square(centred), -1, keepdims=True)
     normalised = centred * lax.rsqrt(variance + eps) * weight.astype(dtype)

@@ -21,7 +21,7 @@ def first_highest(x: Array, scores: Array) -> Array:
     Returns:
         Vectors (..., D), in the dtype of ``x``.
     """
-    place = scores.astype(jnp.int32).argmax(-1)
+    place = scores.astype(jnp.int32).argmax(-1)  # (...)
     return jnp.take_along_axis(x, place[..., None, None], -2)[..., 0, :]
 
 

@@ -65,6 +65,7 @@ def visible_keys(
         check_mask_dtype(key_mask=dtype_name(key_mask))
         allowed.append(_per_sample("key_mask", key_mask, query, (S,))[..., None, :] != 0)
     if bias is not None:
+        # Only -inf hides: the smallest finite number is a score like any other.
         allowed.append(align("bias", bias, query, S) != -math.inf)
     if is_causal or window is not None:
         check_offset_size(offset)
@@ -81,7 +82,7 @@ def visible_keys(
         check_integer_dtype(segment_ids=dtype_name(key_ids))
         query_ids = _per_sample("segment_ids of the queries", query_ids, query, (T,))
         key_ids = _per_sample("segment_ids of the keys", key_ids, query, (S,))
-        allowed.append(query_ids[..., :, None] == key_ids[..., None, :])
+        allowed.append(query_ids[..., :, None] == key_ids[..., None, :])  # (..., 1, T, S)
     return functools.reduce(jnp.logical_and, allowed) if allowed else None
 
 

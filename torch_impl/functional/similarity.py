@@ -20,7 +20,7 @@ def first_highest(x: Tensor, scores: Tensor) -> Tensor:
     Returns:
         Vectors (..., D), in the dtype of ``x``.
     """
-    place = scores.int().argmax(-1)
+    place = scores.int().argmax(-1)  # (...)
     return torch.take_along_dim(x, place[..., None, None], -2)[..., 0, :]
 
 
