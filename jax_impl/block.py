@@ -68,6 +68,7 @@ class Layer(Module):
         if config.cross_attention is not None:
             self.cross_attention = MultiHeadAttention.from_config(config.cross_attention, rngs=rngs)
         self.feed_forward: Any = feed_forward.from_config(config.feed_forward, rngs=rngs)
+        # The placement says which norms there are.
         for name in config.norms:
             setattr(self, name, make_norm(config.norm, config.d_model, rngs=rngs))
         if config.layer_scale is not None:

@@ -169,6 +169,7 @@ class Decoder(Module):
         )
         if config.head is None:
             return result._replace(output=x)
+        # A tied head reads the token table, which may be the encoder's.
         table: Any = None
         if config.head.tied:
             table = self.embedding.token_embed if token_embed is None else token_embed
@@ -224,7 +225,7 @@ class Decoder(Module):
         check_row_mask(key_mask.shape, inputs.shape)
         # Padding may stand past the table, where looking it up would be refused.
         last = self.config.embedding.max_seq_len - 1
-        return jnp.where(key_mask != 0, positions, jnp.minimum(positions, last))
+        return jnp.where(key_mask != 0, positions, jnp.minimum(positions, last))  # (B, T)
 
     def _bias(self, x: Array, position_ids: Array | None, cache: StackCache | None) -> Array | None:
         """Return what is added to every layer's scores for the distance of a key."""

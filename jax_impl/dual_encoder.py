@@ -98,9 +98,7 @@ class EncoderWithProjection(Module):
             What the encoder returns, and the projected vectors.
 
         Raises:
-            ValueError: As the encoder's.
-            TypeError: As the encoder's.
-            IndexError: As the encoder's.
+            ValueError, TypeError, IndexError: As the encoder's.
         """
         encoded = self.encoder(inputs, rng_key=rng_key, **options)
         return ProjectionOutput(encoded, self.output_proj(encoded.pooled))
@@ -181,9 +179,9 @@ class DualEncoder(Module):
                 inputs, key_mask=key_mask, position_ids=position_ids, **wanted, rng_key=text_key
             )
         )
-        x, y = functional.normalize(x), functional.normalize(y)
+        x, y = functional.normalize(x), functional.normalize(y)  # (..., I, E), (..., J, E)
         bias = self.logit_bias_param[...] if self.config.logit_bias else None
-        logits = functional.similarity(x, y, self.logit_scale_param[...], bias)
+        logits = functional.similarity(x, y, self.logit_scale_param[...], bias)  # (..., I, J)
         return DualEncoderOutput(logits, x, y, image, text)
 
 

@@ -127,9 +127,7 @@ class EncoderWithHeads(Module):
             What the encoder returns, and the logits of every head.
 
         Raises:
-            ValueError: As the encoder's.
-            TypeError: As the encoder's.
-            IndexError: As the encoder's.
+            ValueError, TypeError, IndexError: As the encoder's.
         """
         encoder_key, sequence_key, token_key = split(rng_key, 3)
         encoded = self.encoder(

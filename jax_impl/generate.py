@@ -130,7 +130,8 @@ def generate(
     if isinstance(memory, Array):
         memory = decoder.project(memory)
     reading = {"memory": memory, "memory_mask": memory_mask}
-    cache = decoder.new_cache(B, T + M)
+    cache = decoder.new_cache(B, T + M)  # room for all: no shape changes from here
+    # The prompt in one call, which fills the cache; from then on a call a token.
     prompt = call(input_ids, key_mask=key_mask, cache=cache, **reading)
     token, done = choose(_last(prompt.logits, key_mask), 0, jnp.zeros(B, bool))
     state = (token, done, jnp.ones(B, jnp.int32), prompt.cache)
@@ -166,4 +167,4 @@ def _last(logits: Array, key_mask: Array | None) -> Array:
     if key_mask is None:
         return logits[:, -1]
     last = (key_mask != 0).sum(-1) - 1  # (B,)
-    return jnp.take_along_axis(logits, last[:, None, None], 1)[:, 0]
+    return jnp.take_along_axis(logits, last[:, None, None], 1)[:, 0]  # (B, V)

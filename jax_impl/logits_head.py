@@ -77,7 +77,7 @@ class LogitsHead(Module):
         check_width(x.shape, config.d_model)
         check_given("embedding", embedding is not None, "tied", config.tied)
         if embedding is None:
-            logits = self.vocab_proj(x)
+            logits = self.vocab_proj(x)  # (..., T, V)
         else:
             logits = embedding.attend(x if config.embed_dim is None else self.embed_proj(x))
             logits = logits + self.vocab_bias_param[...] if config.bias else logits

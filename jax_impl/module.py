@@ -66,6 +66,7 @@ class Module(nnx.Module):
         Returns:
             The module itself.
         """
+        # Those of flax return None and know no flag.
         super().train(training=True) if mode else super().eval(training=False)
         return self
 

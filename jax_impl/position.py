@@ -78,7 +78,7 @@ def call_positions(
     if cache is not None:
         queries = cached_positions(cache, T)
         return Positions(queries, queries, length)
-    start = jnp.asarray(offset)[..., None]
+    start = jnp.asarray(offset)[..., None]  # (1,) or (..., 1)
     queries = start + jnp.arange(T)  # (T,) or (..., T)
     return Positions(queries, jnp.arange(S), length)
 

@@ -71,15 +71,10 @@ class RelativePositionBias(Module):
 def distance_bias(
     config: RelativeBiasConfig | AlibiConfig | None, num_heads: int, *, rngs: nnx.Rngs
 ) -> RelativePositionBias | SlopeTable | None:
-    """Return what makes the bias of a config for so many heads.
+    """Return what makes the bias of a config for N heads: a module, a table, or None.
 
     Args:
-        config: Of the bias, or None.
-        num_heads: Number N of heads.
         rngs: Where the parameters are drawn from.
-
-    Returns:
-        A module, a table, or None.
     """
     if config is None:
         return None
@@ -105,9 +100,9 @@ def add_distances(
     if isinstance(source, SlopeTable):
         dtype = jnp.promote_types(query.dtype, jnp.float32)
         slopes = jnp.asarray(source.values, dtype)
-        distances = functional.alibi_bias(queries, keys, slopes)
+        distances = functional.alibi_bias(queries, keys, slopes)  # (..., N, T, S)
     else:
-        distances = source(queries, keys)
+        distances = source(queries, keys)  # (..., N, T, S)
     distances = distances.reshape(*[1] * (query.ndim - distances.ndim), *distances.shape)
     if bias is None:
         return distances

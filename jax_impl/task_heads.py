@@ -156,7 +156,7 @@ class QuestionAnsweringHead(Module):
             ValueError: If the last axis is not D.
         """
         check_width(x.shape, self.config.d_model)
-        logits = self.span_proj(x)
+        logits = self.span_proj(x)  # (..., T, 2)
         return logits[..., 0], logits[..., 1]
 
 
@@ -210,5 +210,5 @@ class MaskedLMHead(Module):
             ValueError: If the last axis is not D.
         """
         check_width(x.shape, self.config.d_model)
-        x = functional.activate(self.transform_proj(x), self.config.activation)
-        return embedding.attend(self.transform_norm(x)) + self.vocab_bias_param[...]
+        x = functional.activate(self.transform_proj(x), self.config.activation)  # (..., T, E)
+        return embedding.attend(self.transform_norm(x)) + self.vocab_bias_param[...]  # (..., T, V)

@@ -12,7 +12,30 @@ from .block import Layer
 from .module import config_of
 
 
-class TransformerEncoderLayer(Layer):
+class _OriginalLayer(Layer):
+    """What both layers are built from: their sizes, where a block has a config for every part."""
+
+    _config: type[TransformerEncoderLayerConfig]
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_ff: int = 2048,
+        dropout: float = 0.1,
+        *,
+        activation: str = "relu",
+        norm_placement: str = "post",
+        eps: float = 1e-5,
+        attention_dropout: float = 0.0,
+        rngs: nnx.Rngs,
+    ):
+        super().__init__()
+        self.config = config_of(self._config, locals())
+        self._build(self.config.block, rngs=rngs)
+
+
+class TransformerEncoderLayer(_OriginalLayer):
     """Self-attention and a feed-forward network, each a residual branch with a layer norm.
 
     Post-norm, ``norm(x + dropout(branch(x)))``, as Vaswani et al. 2017; or pre-norm,
@@ -33,22 +56,7 @@ class TransformerEncoderLayer(Layer):
         ValueError: If a size, a rate, eps or a name is refused.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        d_ff: int = 2048,
-        dropout: float = 0.1,
-        *,
-        activation: str = "relu",
-        norm_placement: str = "post",
-        eps: float = 1e-5,
-        attention_dropout: float = 0.0,
-        rngs: nnx.Rngs,
-    ):
-        super().__init__()
-        self.config = config_of(TransformerEncoderLayerConfig, locals())
-        self._build(self.config.block, rngs=rngs)
+    _config = TransformerEncoderLayerConfig
 
     def __call__(
         self,
@@ -86,7 +94,7 @@ class TransformerEncoderLayer(Layer):
         return result.output if weights is None else (result.output, weights)
 
 
-class TransformerDecoderLayer(Layer):
+class TransformerDecoderLayer(_OriginalLayer):
     """Causal self-attention, attention to a memory, and a feed-forward network.
 
     Each is a residual branch with a layer norm, post-norm as Vaswani et al. 2017, or pre-norm.
@@ -106,22 +114,7 @@ class TransformerDecoderLayer(Layer):
         ValueError: If a size, a rate, eps or a name is refused.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        d_ff: int = 2048,
-        dropout: float = 0.1,
-        *,
-        activation: str = "relu",
-        norm_placement: str = "post",
-        eps: float = 1e-5,
-        attention_dropout: float = 0.0,
-        rngs: nnx.Rngs,
-    ):
-        super().__init__()
-        self.config = config_of(TransformerDecoderLayerConfig, locals())
-        self._build(self.config.block, rngs=rngs)
+    _config = TransformerDecoderLayerConfig
 
     def __call__(
         self,

@@ -98,6 +98,7 @@ class AudioEncoder(Module):
         check_spectrogram(tuple(features.shape), config.num_mel_bins, config.max_seq_len)
         check_floating(features=dtype_name(features))
         *batch, bins, frames = features.shape
+        # Convolutions take one batch axis, not any number of them.
         x = features.reshape((math.prod(batch), bins, frames))  # (B, bins, 2 T)
         for conv in (self.first_conv1d, self.second_conv1d):
             x = functional.activate(conv(x), "gelu")

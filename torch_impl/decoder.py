@@ -154,6 +154,7 @@ class Decoder(Module):
         x = functional.apply_dropout(result.output, config.dropout if self.training else 0.0)
         if config.head is None:
             return result._replace(output=x)
+        # A tied head reads the token table, which may be the encoder's.
         table: Any = None
         if config.head.tied:
             table = self.embedding.token_embed if token_embed is None else token_embed
@@ -209,7 +210,7 @@ class Decoder(Module):
         check_row_mask(tuple(key_mask.shape), tuple(inputs.shape))
         # Padding may stand past the table, where looking it up would be refused.
         last = self.config.embedding.max_seq_len - 1
-        return torch.where(key_mask != 0, positions, positions.clamp(max=last))
+        return torch.where(key_mask != 0, positions, positions.clamp(max=last))  # (B, T)
 
     def _bias(
         self, x: Tensor, position_ids: Tensor | None, cache: StackCache | None

@@ -91,9 +91,7 @@ class EncoderWithProjection(Module):
             What the encoder returns, and the projected vectors.
 
         Raises:
-            ValueError: As the encoder's.
-            TypeError: As the encoder's.
-            IndexError: As the encoder's.
+            ValueError, TypeError, IndexError: As the encoder's.
         """
         encoded = self.encoder(inputs, **options)
         return ProjectionOutput(encoded, self.output_proj(encoded.pooled))
@@ -167,9 +165,9 @@ class DualEncoder(Module):
         text, y = _encoded(
             self.text(inputs, key_mask=key_mask, position_ids=position_ids, **wanted)
         )
-        x, y = functional.normalize(x), functional.normalize(y)
+        x, y = functional.normalize(x), functional.normalize(y)  # (..., I, E), (..., J, E)
         bias = self.logit_bias_param if self.config.logit_bias else None
-        logits = functional.similarity(x, y, self.logit_scale_param, bias)
+        logits = functional.similarity(x, y, self.logit_scale_param, bias)  # (..., I, J)
         return DualEncoderOutput(logits, x, y, image, text)
 
 

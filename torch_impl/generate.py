@@ -120,7 +120,8 @@ def generate(
         if isinstance(memory, Tensor):
             memory = decoder.project(memory)
         reading = {"memory": memory, "memory_mask": memory_mask}
-        cache = decoder.new_cache(B, T + M)
+        cache = decoder.new_cache(B, T + M)  # room for all: no shape changes from here
+        # The prompt in one call, which fills the cache; from then on a call a token.
         prompt = call(input_ids, key_mask=key_mask, cache=cache, **reading)
         cache = prompt.cache
         done = torch.zeros(B, dtype=torch.bool, device=input_ids.device)
@@ -156,4 +157,4 @@ def _last(logits: Tensor, key_mask: Tensor | None) -> Tensor:
     if key_mask is None:
         return logits[:, -1]
     last = (key_mask != 0).sum(-1) - 1  # (B,)
-    return torch.take_along_dim(logits, last[:, None, None], 1)[:, 0]
+    return torch.take_along_dim(logits, last[:, None, None], 1)[:, 0]  # (B, V)

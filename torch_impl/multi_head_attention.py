@@ -196,7 +196,7 @@ class MultiHeadAttention(ProjectedAttention):
             return source
         key, value = source
         K = self.config.sizes[1]
-        heads = self._heads(self.k_proj, self.k_norm, key, K, positions, length)
+        heads = self._heads(self.k_proj, self.k_norm, key, K, positions, length)  # (..., K, S, H)
         return KeyValue(heads, split_heads(self.v_proj(value), K))
 
     def _keys_and_values(self, *entries: Tensor) -> tuple[Tensor, Tensor]:

@@ -78,7 +78,7 @@ def call_positions(
     if cache is not None:
         queries = cached_positions(cache, T)
         return Positions(queries, queries, length)
-    start = torch.as_tensor(offset, device=query.device)[..., None]
+    start = torch.as_tensor(offset, device=query.device)[..., None]  # (1,) or (..., 1)
     queries = start + torch.arange(T, device=query.device)  # (T,) or (..., T)
     return Positions(queries, torch.arange(S, device=query.device), length)
 

@@ -68,15 +68,7 @@ class RelativePositionBias(Module):
 def distance_bias(
     config: RelativeBiasConfig | AlibiConfig | None, num_heads: int
 ) -> RelativePositionBias | SlopeTable | None:
-    """Return what makes the bias of a config for so many heads.
-
-    Args:
-        config: Of the bias, or None.
-        num_heads: Number N of heads.
-
-    Returns:
-        A module, a table, or None.
-    """
+    """Return what makes the bias of a config for N heads: a module, a table, or None."""
     if config is None:
         return None
     if isinstance(config, AlibiConfig):
@@ -101,9 +93,9 @@ def add_distances(
     if isinstance(source, SlopeTable):
         dtype = torch.promote_types(query.dtype, torch.float32)
         slopes = torch.as_tensor(source.values).to(query.device, dtype)
-        distances = functional.alibi_bias(queries, keys, slopes)
+        distances = functional.alibi_bias(queries, keys, slopes)  # (..., N, T, S)
     else:
-        distances = source(queries, keys)
+        distances = source(queries, keys)  # (..., N, T, S)
     distances = distances.reshape(*[1] * (query.ndim - distances.ndim), *distances.shape)
     if bias is None:
         return distances

@@ -91,7 +91,7 @@ class ProjectedAttention(Module):
         at: Any = call_positions(
             query, key_length, offset=offset, position_ids=position_ids, cache=cache
         )
-        query = self._queries(query, at.queries, at.length)
+        query = self._queries(query, at.queries, at.length)  # (..., N, T, H)
         entries = self._entries(source, at.keys, at.length)
         if cache is not None:
             rows = append_rows(cache, entries, key_mask=key_mask, window=score.window)
@@ -117,7 +117,8 @@ class ProjectedAttention(Module):
             **options,
         )
         if rows is None:
-            return self.out_proj(merge_heads(attended)), weights
+            return self.out_proj(merge_heads(attended)), weights  # (..., T, D)
+        # Rows that found no room become NaN: where nothing can be raised, they still show.
         return self.out_proj(merge_heads(rows.refuse(attended))), weights, rows.cache
 
     def _queries(self, query: Tensor, positions: Tensor, length: int) -> Tensor:

@@ -149,7 +149,7 @@ class QuestionAnsweringHead(Module):
             ValueError: If the last axis is not D.
         """
         check_width(tuple(x.shape), self.config.d_model)
-        logits = self.span_proj(x)
+        logits = self.span_proj(x)  # (..., T, 2)
         return logits[..., 0], logits[..., 1]
 
 
@@ -201,5 +201,5 @@ class MaskedLMHead(Module):
             ValueError: If the last axis is not D.
         """
         check_width(tuple(x.shape), self.config.d_model)
-        x = functional.activate(self.transform_proj(x), self.config.activation)
-        return embedding.attend(self.transform_norm(x)) + self.vocab_bias_param
+        x = functional.activate(self.transform_proj(x), self.config.activation)  # (..., T, E)
+        return embedding.attend(self.transform_norm(x)) + self.vocab_bias_param  # (..., T, V)

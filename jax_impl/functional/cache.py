@@ -115,7 +115,7 @@ def empty_cache(
 
 def join_masks(visible: Array, mask: Array | None, query: Array) -> Array:
     """Return where a cache (B, T, S) and a mask both allow it, (B, 1 or N, T, S)."""
-    visible = visible[:, None]
+    visible = visible[:, None]  # (B, 1, T, S)
     if mask is None:
         return visible
     check_mask_dtype(mask=dtype_name(mask))
@@ -155,8 +155,9 @@ def append_rows(
     length, new_length = cache.length, cache.length + count
     steps = jnp.arange(T, dtype=jnp.int32)
     slots = jnp.arange(C, dtype=jnp.int32)
-    query_positions = length[:, None] + steps
-    is_real = steps < count[:, None]
+    query_positions = length[:, None] + steps  # (B, T)
+    is_real = steps < count[:, None]  # (B, T)
+    # Real rows are the first ones, unless padding stands before one of them.
     in_order = True if key_mask is None else ((key_mask != 0) == is_real).all(-1)[:, None]
     if isinstance(cache, RollingCache):
         # The old slots come along, as a new row may replace one that a query still sees.
@@ -234,8 +235,8 @@ def _write(entries: tuple[Array, ...], rows: tuple[Array, ...], source: Array) -
     written = []
     for held, row in zip(entries, rows, strict=True):
         shape = (source.shape[0], *[1] * (held.ndim - 3), source.shape[1], 1)
-        index = source.reshape(shape)
+        index = source.reshape(shape)  # (B, 1, .., C, 1)
         # Slots take rows, rows are not put into slots: padding then has nowhere to go.
         taken = jnp.take_along_axis(row, jnp.clip(index, 0, T - 1), -2)
-        written.append(jnp.where(index >= 0, taken, held))
+        written.append(jnp.where(index >= 0, taken, held))  # (B, .., C, X)
     return tuple(written)

@@ -38,16 +38,8 @@ def visible_keys(
 ) -> Array | None:
     """Return the one mask of all that can hide a key; a key is visible where all allow it.
 
-    Args:
-        query: (..., N, T, H), of which only the shape is read.
-        key_length: S.
-        mask: As in ``scaled_dot_product_attention``, like all that follow.
-        key_mask: One per sample.
-        bias: Hides where it is -inf.
-        is_causal: Whether query i sees keys 0 .. i + offset only.
-        offset: Position of the first query among the keys.
-        window: Visible keys (left, right) of a query's own.
-        segment_ids: One array, or a pair (of queries, of keys), of segments that see themselves.
+    The query's shape is read, not its values; the arguments are those of
+    ``scaled_dot_product_attention``, with the number of keys S in place of the keys.
 
     Returns:
         Boolean, broadcasting to (..., N, T, S), or None if nothing can hide a key.

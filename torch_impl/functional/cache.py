@@ -116,7 +116,7 @@ def empty_cache(
 
 def join_masks(visible: Tensor, mask: Tensor | None, query: Tensor) -> Tensor:
     """Return where a cache (B, T, S) and a mask both allow it, (B, 1 or N, T, S)."""
-    visible = visible[:, None]
+    visible = visible[:, None]  # (B, 1, T, S)
     if mask is None:
         return visible
     check_mask_dtype(mask=dtype_name(mask))
@@ -156,8 +156,9 @@ def append_rows(
     length, new_length = cache.length, cache.length + count
     steps = torch.arange(T, dtype=torch.int32, device=length.device)
     slots = torch.arange(C, dtype=torch.int32, device=length.device)
-    query_positions = length[:, None] + steps
-    is_real = steps < count[:, None]
+    query_positions = length[:, None] + steps  # (B, T)
+    is_real = steps < count[:, None]  # (B, T)
+    # Real rows are the first ones, unless padding stands before one of them.
     in_order = True if key_mask is None else ((key_mask != 0) == is_real).all(-1)[:, None]
     if isinstance(cache, RollingCache):
         # The old slots come along, as a new row may replace one that a query still sees.
@@ -237,8 +238,8 @@ def _write(
     written = []
     for held, row in zip(entries, rows, strict=True):
         shape = (source.shape[0], *[1] * (held.ndim - 3), source.shape[1], 1)
-        index = source.reshape(shape)
+        index = source.reshape(shape)  # (B, 1, .., C, 1)
         # Slots take rows, rows are not put into slots: padding then has nowhere to go.
         taken = torch.take_along_dim(row, index.clamp(0, T - 1).long(), -2)
-        written.append(torch.where(index >= 0, taken, held))
+        written.append(torch.where(index >= 0, taken, held))  # (B, .., C, X)
     return tuple(written)

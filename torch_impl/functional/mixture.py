@@ -101,7 +101,7 @@ def mix_experts(
     hidden_up = _product("...ed,edf->...ef", inputs, up, up_bias, chosen)
     hidden = activate_gated(hidden_gate, hidden_up, activation)
     outputs = _product("...ef,efd->...ed", hidden, down, down_bias, chosen)  # (..., E, D)
-    return (outputs * weights[..., None]).sum(-2).to(x.dtype)
+    return (outputs * weights[..., None]).sum(-2).to(x.dtype)  # (..., D)
 
 
 def _product(

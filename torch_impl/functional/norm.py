@@ -65,5 +65,5 @@ def rms_norm(x: Tensor, weight: Tensor, *, eps: float, unit_offset: bool = False
     dtype = functools.reduce(torch.promote_types, [x.dtype, weight.dtype], torch.float32)
     wide, factor = x.to(dtype), weight.to(dtype)
     factor = 1.0 + factor if unit_offset else factor
-    scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
+    scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)  # (..., 1)
     return (wide * scale * factor).to(x.dtype)
