@@ -8,10 +8,10 @@ from flax import nnx
 
 from diptych.spec import Config
 
-ConfigKind = TypeVar("ConfigKind", bound=Config)
+_ConfigKind = TypeVar("_ConfigKind", bound=Config)
 
 
-def config_of(kind: type[ConfigKind], arguments: Mapping[str, Any]) -> ConfigKind:
+def config_of(kind: type[_ConfigKind], arguments: Mapping[str, Any]) -> _ConfigKind:
     """Return the config whose fields are a constructor's arguments, of the same names.
 
     Args:

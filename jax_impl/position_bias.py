@@ -71,10 +71,13 @@ class RelativePositionBias(Module):
 def distance_bias(
     config: RelativeBiasConfig | AlibiConfig | None, num_heads: int, *, rngs: nnx.Rngs
 ) -> RelativePositionBias | SlopeTable | None:
-    """Return what makes the bias of a config for N heads: a module, a table, or None.
+    """Return what makes the bias of a config for N heads.
 
     Args:
         rngs: Where the parameters are drawn from.
+
+    Returns:
+        A module, a table, or None.
     """
     if config is None:
         return None

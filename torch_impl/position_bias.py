@@ -68,7 +68,11 @@ class RelativePositionBias(Module):
 def distance_bias(
     config: RelativeBiasConfig | AlibiConfig | None, num_heads: int
 ) -> RelativePositionBias | SlopeTable | None:
-    """Return what makes the bias of a config for N heads: a module, a table, or None."""
+    """Return what makes the bias of a config for N heads.
+
+    Returns:
+        A module, a table, or None.
+    """
     if config is None:
         return None
     if isinstance(config, AlibiConfig):
