@@ -10,7 +10,8 @@ from diptych.convert import FAMILIES
 from diptych.spec import COMPONENTS, Config
 
 _FILES = (
-    "attention",
+    "head_attention",
+    "scaled_dot_product_attention",
     "multi_head_attention",
     "latent_attention",
     "attention_pooling",
@@ -30,7 +31,7 @@ _FILES = (
     "audio",
     "dual_encoder",
     "encoder_with_heads",
-    "head",
+    "task_heads",
     "logits_head",
 )
 
