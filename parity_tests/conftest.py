@@ -13,49 +13,6 @@ from parity_tests.support.harness import Tally
 TALLY = pytest.StashKey[Tally]()
 COUNTS = pytest.StashKey[Counter[str]]()
 
-# Compiling takes seconds, and eager JAX compiles every operation of every new shape. What another
-# row or test proves too is run by hand: make slow.
-STACKS = ("Block", "Latent", "Decoder", "Encoder", "TransformerLayer", "MixtureOfExperts")
-STACKED = (*STACKS, "Encoder", "Embedding")
-EAGER_JAX = tuple(f"{kind}-jax_impl" for kind in ("positions", "T5 bias", "global", "ALiBi"))
-LONG_TAIL = {
-    "test_functional_call_is_the_call": STACKED,
-    "test_torch_compile": STACKED,
-    "test_jax_jit_and_grad": STACKED,
-    "test_jax_vmap": STACKED,
-    "test_16_bits": STACKED,
-    "test_component": (
-        "Block, p",
-        "Block, branch",
-        "Block, sandwich",
-        "(Mixtral)",
-        "(gpt-oss)",
-        "(DeepSeek-V3)",
-        "(Qwen2-MoE)",
-        "[Decoder, l",
-        "[Decoder, ALiBi",
-        "narrow tables",
-        "class and mean",
-        "tanh, no final norm",
-        "EncoderWithProjection, images",
-        "pooled at the last token",
-    ),
-    "test_a_converted_model_is_verified": ("Dual", "Audio", "With", "Layer", "Decoder", "Vision"),
-    "test_component_without_jit": STACKS,
-    "test_every_field_changes_something": STACKS,
-}
-"""By the name of a test: its cases whose ids hold one of the words are slow."""
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the long tail."""
-    for item in items:
-        name, _, case = item.name.partition("[")
-        words = LONG_TAIL.get(name, ())
-        if "torch-" not in case and not case.endswith("-torch]") and any(w in case for w in words):
-            item.add_marker(pytest.mark.slow)
-
 
 @pytest.fixture(scope="session")
 def tally(pytestconfig: pytest.Config) -> Iterator[Tally]:

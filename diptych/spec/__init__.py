@@ -3,7 +3,7 @@
 from .attention_pooling import AttentionPoolingConfig
 from .audio import AudioEncoderConfig
 from .block import BlockConfig
-from .config import Config, Leaf, Leaves
+from .config import COMPONENTS, Config, Leaf, Leaves
 from .decoder import DecoderConfig
 from .dual_encoder import DualEncoderConfig, EncoderWithProjectionConfig
 from .embedding import EmbeddingConfig, TextEmbeddingConfig
@@ -40,45 +40,6 @@ from .task_heads import (
 )
 from .transformer_layer import TransformerDecoderLayerConfig, TransformerEncoderLayerConfig
 from .vision import VisionEncoderConfig
-
-COMPONENTS: dict[str, type[Config]] = {
-    config.component: config
-    for config in (
-        AttentionConfig,
-        AttentionPoolingConfig,
-        AudioEncoderConfig,
-        BlockConfig,
-        DecoderConfig,
-        DualEncoderConfig,
-        EmbeddingConfig,
-        EncoderConfig,
-        EncoderDecoderConfig,
-        EncoderWithHeadsConfig,
-        EncoderWithProjectionConfig,
-        FeedForwardConfig,
-        GatedFeedForwardConfig,
-        HeadAttentionConfig,
-        LatentAttentionConfig,
-        LayerNormConfig,
-        LogitsHeadConfig,
-        MaskedLMHeadConfig,
-        MixtureOfExpertsConfig,
-        NextSentenceHeadConfig,
-        PatchEmbeddingConfig,
-        PositionalEncodingConfig,
-        QuestionAnsweringHeadConfig,
-        RMSNormConfig,
-        RelativePositionBiasConfig,
-        ScaledDotProductAttentionConfig,
-        SequenceClassificationHeadConfig,
-        TextEmbeddingConfig,
-        TokenClassificationHeadConfig,
-        TransformerDecoderLayerConfig,
-        TransformerEncoderLayerConfig,
-        VisionEncoderConfig,
-    )
-}
-"""Every component's config class by the name that its class has in both panels."""
 
 __all__ = [
     "COMPONENTS",

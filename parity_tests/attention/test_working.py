@@ -16,15 +16,14 @@ import torch
 
 import jax_impl
 import torch_impl
-from diptych.parity.compare import compare_gain
 from parity_tests.attention import oracle
 from parity_tests.attention.cases import AttentionCase, attention_call, attention_case
 from parity_tests.attention.guard import guard
-from parity_tests.components import oracle_components
 from parity_tests.components.case import ComponentCase, random_tensors
-from parity_tests.components.cases import CASES
+from parity_tests.components.rooms import CASES, component
 from parity_tests.components.runs import run_component_jax, run_component_torch
 from parity_tests.support import plain
+from parity_tests.support.gain import compare_gain
 from parity_tests.support.harness import (
     DTYPES,
     Arrays,
@@ -188,7 +187,7 @@ def test_a_layer_has_no_gain(panel, dtype):
     config = CASES["TransformerEncoderLayer"].config
     tensors, wide_tensors = rounded(random_tensors(config), dtype)
     x, wide = rounded(random_arrays(0, {"x": (64, 11, config.d_model)}), dtype)
-    truth = oracle_components.component(config, wide_tensors, wide["x"])
+    truth = component(config, wide_tensors, wide["x"])
     run = run_component(panel, ComponentCase(config, x), tensors, {})
     row = compare_gain(list(run.outputs["output"]), list(truth))
     assert row.ok, str(row)

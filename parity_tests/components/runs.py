@@ -13,11 +13,11 @@ import jax_impl
 import torch_impl
 from diptych.convert.layouts.panels import layout_rules
 from diptych.parity.rounding import FLOAT32, rounding_noise
-from diptych.parity.trace import named_arrays
 from diptych.rules.rules import convert_tensors, inverse
 from diptych.spec import Config
 from parity_tests.components.case import ComponentCase
 from parity_tests.support.harness import Arrays, Call, Run, run_jax, run_torch, to_jax, to_torch
+from parity_tests.support.trace import named_arrays
 
 
 def torch_module(config: Config, tensors: Arrays) -> Any:

@@ -94,9 +94,9 @@ def test_one_ulp_is_found(pair, tmp_path):
     ("field", "value"),
     [
         ("norm.eps", 1e-12),
-        ("feed_forward.activation", "gelu_tanh"),
-        ("norm_placement", "pre"),
         ("attention.num_heads", 2),
+        pytest.param("feed_forward.activation", "gelu_tanh", marks=pytest.mark.slow),
+        pytest.param("norm_placement", "pre", marks=pytest.mark.slow),
     ],
 )
 def test_a_wrong_setting_shows_in_the_outputs(pair, tmp_path, field, value):
