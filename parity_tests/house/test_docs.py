@@ -1,10 +1,12 @@
 """README and docs: what they show runs, prints what they say, and leads where it points."""
 
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
 from urllib.parse import unquote
 
-import jax
 import pytest
 import yaml
 
@@ -37,10 +39,24 @@ def anchors(page):
     "name", [name for name, path in PAGES.items() if "```" in path.read_text()]
 )
 def test_a_page_runs_and_prints_what_it_says(name):
-    compiled = jax.config.jax_enable_compilation_cache
     for result in run_page(PAGES[name].read_text()):
         assert result.agrees, f"{result.source}: run python -m parity_tests.house.pages {name}"
-    assert jax.config.jax_enable_compilation_cache == compiled
+
+
+@pytest.mark.slow
+def test_the_demo_prints_what_the_pages_say(tmp_path):
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples/demo.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    for name in ("README.md", "docs/index.md"):
+        consoles = [block.text for block in blocks(PAGES[name].read_text())]
+        (said,) = (text for text in consoles if text.startswith("$ make demo\n"))
+        assert matches(said.removeprefix("$ make demo\n"), done.stdout), name
 
 
 def test_every_block_runs_but_those_of_a_short_list():
