@@ -76,7 +76,7 @@ def call_positions(
             check_positions("position_ids", positions.shape, (*query.shape[:-2], rows))
         return Positions(*position_ids, length)
     if cache is not None:
-        queries = cached_positions(cache, T)
+        queries = cached_positions(cache, T)  # (B, T)
         return Positions(queries, queries, length)
     start = jnp.asarray(offset)[..., None]  # (1,) or (..., 1)
     queries = start + jnp.arange(T)  # (T,) or (..., T)

@@ -76,7 +76,7 @@ def call_positions(
             check_positions("position_ids", tuple(positions.shape), (*query.shape[:-2], rows))
         return Positions(*position_ids, length)
     if cache is not None:
-        queries = cached_positions(cache, T)
+        queries = cached_positions(cache, T)  # (B, T)
         return Positions(queries, queries, length)
     start = torch.as_tensor(offset, device=query.device)[..., None]  # (1,) or (..., 1)
     queries = start + torch.arange(T, device=query.device)  # (T,) or (..., T)
