@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from .fault import fault
+from .errors import fault
 from .tensor import Tensor
 
 

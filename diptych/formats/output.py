@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..tensors.dtypes import code_of
+from .limits import check_shape
 
 
 class Planned(NamedTuple):
@@ -22,6 +23,11 @@ class Planned(NamedTuple):
     name: str
     dtype: str
     shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of its values."""
+        return check_shape(self.dtype, self.shape)
 
 
 class OutputFile:

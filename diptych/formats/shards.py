@@ -1,6 +1,5 @@
 """Checkpoints of several files with an index that says which tensor is in which."""
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -9,15 +8,15 @@ import numpy as np
 
 from ..spec import CheckpointError
 from .container import Container
-from .containment import contained
-from .fault import fault
-from .names import check_shape, find_twins
+from .errors import fault
+from .format import INDEX_SUFFIX
+from .json import JsonReader, render_json
+from .limits import find_twins
 from .output import OutputFile, Planned
+from .paths import contained
 from .source import FileSource
-from .strict_json import JsonReader
 from .tensor import Tensor
 
-INDEX_SUFFIX = ".index.json"
 _LONGEST_INDEX = 1 << 27
 
 
@@ -98,11 +97,11 @@ def write_sharded(
         write_file(folder / names[-1], shard, remaining)
         keys = (planned.name.replace(".", separator) for planned in shard)
         weight_map |= dict.fromkeys(keys, names[-1])
-    total = sum(check_shape(planned.dtype, planned.shape) for planned in plan)
+    total = sum(planned.nbytes for planned in plan)
     index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(weight_map.items()))}
     names.append(file_name + INDEX_SUFFIX)
     with OutputFile(folder / names[-1]) as file:
-        file.write((json.dumps(index, indent=2, ensure_ascii=False) + "\n").encode(), 0)
+        file.write(render_json(index), 0)
     return tuple(names)
 
 
@@ -111,12 +110,11 @@ def split_plan(plan: Sequence[Planned], max_shard_size: int | None) -> list[list
     shards: list[list[Planned]] = [[]]
     size = 0
     for planned in plan:
-        nbytes = check_shape(planned.dtype, planned.shape)
-        if max_shard_size is not None and shards[-1] and size + nbytes > max_shard_size:
+        if max_shard_size is not None and shards[-1] and size + planned.nbytes > max_shard_size:
             shards.append([])
             size = 0
         shards[-1].append(planned)
-        size += nbytes
+        size += planned.nbytes
     return shards
 
 

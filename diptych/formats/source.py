@@ -8,7 +8,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Protocol
 
-from .fault import fault
+from .errors import fault
 
 
 class Source(Protocol):

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from ..tensors.bits import TensorSpec
 from ..tensors.dtypes import item_size, numpy_dtype
-from .fault import fault
+from .errors import fault
 from .source import Source
 
 _BLOCK = 1 << 24
@@ -43,6 +44,11 @@ class Tensor:
     def path(self) -> Path:
         """The file that holds it."""
         return self.source.path
+
+    @property
+    def spec(self) -> TensorSpec:
+        """Return its header."""
+        return TensorSpec(self.dtype, self.shape)
 
     @property
     def nbytes(self) -> int:

@@ -6,11 +6,11 @@ from typing import Any
 import jax
 import numpy as np
 import torch
+from diptych.convert.layouts.panels import layout_rules
 from flax import nnx
 
 import jax_impl
 import torch_impl
-from diptych.convert.layouts.panels import layout_rules
 from diptych.parity.trace import named_arrays
 from diptych.rules.rules import convert_tensors, inverse
 from diptych.spec import Config

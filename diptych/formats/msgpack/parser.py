@@ -11,8 +11,8 @@ from io import FileIO
 from typing import NamedTuple
 
 from ...tensors.dtypes import code_of_name
-from ..fault import printable
-from ..names import MOST_AXES, MOST_TENSORS, check_shape
+from ..errors import printable
+from ..limits import MOST_AXES, MOST_TENSORS, check_shape
 from ..source import FileSource
 
 ARRAY, _COMPLEX, _SCALAR = 1, 2, 3

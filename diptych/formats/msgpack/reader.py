@@ -9,9 +9,9 @@ from pathlib import Path
 
 from ...spec import CheckpointError
 from ..container import Branch, Container
-from ..fault import fault, printable
-from ..names import check_name, check_shape, find_twins
-from ..recognise import recognise
+from ..errors import fault, printable
+from ..limits import check_name, check_shape, find_twins
+from ..signatures import identify
 from ..source import FileSource, JoinedSource
 from ..tensor import Tensor
 from .parser import Head, Leaf, MsgpackParser, Stored, described
@@ -31,7 +31,7 @@ def read_msgpack(path: Path) -> Container:
     """
     source = FileSource(path)
     start = source.read(0, 512)
-    kind = recognise(start, source.size)
+    kind = identify(start, source.size)
     if kind is not None and start != _EMPTY:
         raise fault(path, f"is {kind}")
     leaves = _read_leaves(source)

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 
 from ...tensors.dtypes import item_size, numpy_dtype
-from ..names import check_shape
 from ..output import OutputFile, Planned, planned_arrays, to_bytes
 from .parser import ARRAY
 from .reader import CHUNKED
@@ -67,7 +66,7 @@ class _Layout:
                 self._add_tensor(value)
 
     def _add_tensor(self, planned: Planned) -> None:
-        nbytes = check_shape(planned.dtype, planned.shape)
+        nbytes = planned.nbytes
         self.places[planned.name] = []
         if nbytes <= MOST_CHUNK_BYTES:
             self._add_array(planned, planned.shape, 0, nbytes)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..fault import fault
+from ..errors import fault
 from ..source import MemorySource
 from .store import KeyStore, import_tensorstore, store_errors
 from .zarr import ZarrLayout, word_dtype

@@ -4,8 +4,8 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
-from ..containment import contained
-from ..fault import fault
+from ..errors import fault
+from ..paths import contained
 from .metadata import METADATA
 
 MANIFEST = "manifest.ocdbt"

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..fault import fault
-from ..names import MOST_TENSORS, check_name
+from ..errors import fault
+from ..json import JsonReader
+from ..limits import MOST_TENSORS, check_name
 from ..source import FileSource
-from ..strict_json import JsonReader
 
 METADATA = "_METADATA"
 _LONGEST = 1 << 28

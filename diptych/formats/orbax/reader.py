@@ -7,14 +7,13 @@ One array is in memory at a time: its values and, of one chunk, the stored bytes
 ones, which makes four times the array where it was saved as one chunk.
 """
 
-import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from ..container import Branch, Container
-from ..fault import fault, printable
-from ..names import find_twins
-from ..source import FileSource
+from ..errors import fault, printable
+from ..json import read_json
+from ..limits import find_twins
 from ..tensor import Tensor
 from .chunks import ChunkedSource
 from .files import MANIFEST, list_files, own_files
@@ -165,14 +164,16 @@ def _random_keys(files: Mapping[str, Path]) -> set[str]:
     for path in files.values():
         if path.parent.name != "array_metadatas":
             continue
-        source = FileSource(path)
-        try:
-            for entry in json.loads(source.read(0, source.size))["array_metadatas"]:
-                described = entry["array_metadata"]
-                if (described["ext_metadata"] or {}).get("random_key_impl") is not None:
-                    names.add(described["param_name"])
-        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-            raise fault(path, "is no metadata of arrays") from error
+        entries = read_json(path).get("array_metadatas")
+        if not isinstance(entries, list):
+            raise fault(path, "is no metadata of arrays")
+        for entry in entries:
+            match entry:
+                case {"array_metadata": {"param_name": str(name), "ext_metadata": extra}}:
+                    if isinstance(extra, dict) and extra.get("random_key_impl") is not None:
+                        names.add(name)
+                case _:
+                    raise fault(path, "is no metadata of arrays")
     return names
 
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from ..container import Branch, Container
-from ..fault import fault, printable
+from ..errors import fault, printable
 from .files import CHECKPOINT_METADATA, list_files
 from .metadata import METADATA
 from .reader import UNFINISHED, read_item, select_only

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from ...spec import CheckpointError
-from ..fault import fault
+from ..errors import fault
 from ..source import FileSource
 
 # What TensorStore's statuses become in Python.

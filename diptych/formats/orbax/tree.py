@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..container import Branch
-from ..fault import printable
+from ..errors import printable
 from ..tensor import Tensor
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..names import check_name
+from ..limits import check_name
 from ..output import OutputFile, Planned, planned_arrays, to_bytes
 from .files import CHECKPOINT_METADATA, is_own
 from .metadata import METADATA, render_metadata

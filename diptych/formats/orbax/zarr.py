@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...tensors.dtypes import CODES, item_size
-from ..names import check_shape
+from ..json import parse_json
+from ..limits import check_shape
 
 BEST_RATIO = 1 << 15
 """What compression can reach: a block of zstd, of 128 KiB, takes four bytes at least."""
@@ -187,8 +188,8 @@ def render_zarr2(dtype: str, shape: tuple[int, ...]) -> bytes:
 
 def _parse(text: bytes) -> dict[str, Any]:
     try:
-        given = json.loads(text)
-    except (ValueError, RecursionError):
+        given = parse_json(text)
+    except ValueError:
         raise ValueError("corrupt: its metadata is no JSON") from None
     if not isinstance(given, dict):
         raise ValueError("corrupt: its metadata is no JSON object")

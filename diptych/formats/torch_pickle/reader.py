@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ...spec import CheckpointError
 from ..container import Branch, Container
-from ..fault import fault
-from ..recognise import is_safetensors, recognise
+from ..errors import fault
+from ..signatures import identify, is_safetensors
 from ..source import FileSource, Source
 from .globals import storage_of
 from .legacy import read_legacy
@@ -38,7 +38,7 @@ def read_torch_pickle(path: Path) -> Container:
         elif start.startswith(b"\x80") and not is_safetensors(start, source.size):
             branches = read_legacy(source)
         else:
-            kind = recognise(start, source.size)
+            kind = identify(start, source.size)
             raise ValueError(f"is {kind}" if kind else "is neither a zip archive nor a pickle")
     except CheckpointError:
         raise

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ...tensors.bits import row_major_strides
 from ...tensors.dtypes import item_size
 from ..container import Branch
-from ..fault import fault, printable
-from ..names import check_name, check_shape, find_twins
+from ..errors import fault, printable
+from ..limits import check_name, check_shape, find_twins
 from ..source import MemorySource, Source
 from ..tensor import Tensor
 from .values import Dictionary, Global, NumpyArray, NumpyScalar, Opaque, Storage, View
@@ -156,13 +157,10 @@ class PickleTree:
             raise ValueError("a numpy array whose shape is no list of integers")
         if check_shape(dtype, array.shape) != len(array.data):
             raise ValueError(f"{len(array.data)} bytes for {dtype} {list(array.shape)}")
-        strides, step = [], 1
-        for size in array.shape if array.fortran_order else ():
-            strides.append(step)
-            step *= size
+        strides = row_major_strides(array.shape[::-1])[::-1] if array.fortran_order else None
         source = MemorySource(self._path, array.data)
         big_endian = array.dtype.big_endian
-        return Tensor(name, dtype, array.shape, source, 0, tuple(strides) or None, big_endian)
+        return Tensor(name, dtype, array.shape, source, 0, strides or None, big_endian)
 
 
 def _plain(value: object) -> dict[str, Any] | None:

@@ -8,9 +8,9 @@ _LONGEST_NAME = 200
 _LONGEST_LINE = 4096
 
 
-def printable(text: str, longest: int = _LONGEST_NAME) -> str:
-    """The text with every unprintable character escaped, and cut where it is too long."""
-    if len(text) > longest:
+def printable(text: str, longest: int | None = _LONGEST_NAME) -> str:
+    """Return a text that steers no terminal, cut where it is longer than ``longest``."""
+    if longest is not None and len(text) > longest:
         text = text[:longest] + "..."
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from .container import Branch, Container
-from .tensor import Tensor
+from ..container import Branch, Container
+from ..tensor import Tensor
 
 PARAMETERS = "params"
 """The collection that Linen keeps a model's parameters in."""

@@ -3,7 +3,7 @@
 from os import PathLike
 from pathlib import Path
 
-from .fault import fault
+from .errors import fault
 
 
 def contained(folder: Path, name: str, said_by: str | PathLike[str]) -> Path:
