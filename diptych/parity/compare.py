@@ -1,12 +1,12 @@
-"""Comparing two sides, in numpy: bits, and the tiers of parity.
+"""Comparing two sides, in numpy: the tiers of parity.
 
-Three questions, three functions, one kind of answer: are the bits the same (``compare_bits``), are
-two float64 results the same computation (``compare_exact``), is a result in a narrower dtype as
-good as plain code in that dtype (``compare_working``). Nothing here raises because two sides
-differ; a ``Comparison`` says so. Wrong use of the functions raises.
+Two questions, two functions, one kind of answer: are two float64 results the same computation
+(``compare_exact``), is a result in a narrower dtype as good as plain code in that dtype
+(``compare_working``). Nothing here raises because two sides differ; a ``Comparison`` says so. Wrong
+use of the functions raises.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,26 +79,6 @@ def tie_fault(comparisons: Iterable[Comparison]) -> str:
     if ties <= tie_limit(count):
         return ""
     return f"{ties} of {count} values differ in float32, at most {tie_limit(count)} may"
-
-
-def compare_bits(a: np.ndarray, b: np.ndarray, *, name: str = "") -> Comparison:
-    """Compare two tensors of any dtype byte for byte, NaN payloads and signed zeros included.
-
-    Args:
-        a: Any shape and dtype.
-        b: The other side; another shape or dtype is a fault.
-        name: Of the tensor.
-    """
-    unlike = _unlike(a, b)
-    if unlike:
-        return Comparison(name, a.size, float("nan"), 0.0, fault=unlike)
-    differing = (_bytes(a) != _bytes(b)).any(axis=-1)
-    if not differing.any():
-        return Comparison(name, a.size, 0.0, 0.0)
-    index = np.unravel_index(int(differing.argmax()), a.shape)
-    place = f"[{', '.join(str(int(i)) for i in index)}]"
-    fault = f"{differing.sum()} values differ in bits, first {a[index]} != {b[index]} at {place}"
-    return Comparison(name, a.size, _largest_difference(a, b), 0.0, fault=fault)
 
 
 def compare_exact(
@@ -195,33 +175,6 @@ def compare_working(
     elif value.dtype.itemsize == 2 and rms > max(2.0 * plain_rms, u * _rms(reference)):
         fault = f"rms error {rms:.3g} > 2 x plain code's {plain_rms:.3g}"
     return Comparison(name, value.size, difference, bound, fault=fault)
-
-
-def compare_gain(
-    values: Sequence[np.ndarray], references: Sequence[np.ndarray], *, name: str = ""
-) -> Comparison:
-    """Judge whether a 16-bit result is biased: its mean gain over many inputs is 1 within u/16.
-
-    The gain of one input is ``sum(value reference) / sum(reference**2)``.
-
-    Args:
-        values: One 16-bit result per independent input.
-        references: The float64 result of each.
-        name: Of the tensor.
-    """
-    gains = [
-        float((value.astype(np.float64) * reference).sum() / (reference**2).sum())
-        for value, reference in zip(values, references, strict=True)
-    ]
-    bound = unit_roundoff(values[0].dtype) / 16
-    difference = abs(float(np.mean(gains)) - 1.0)
-    fault = "" if difference <= bound else f"mean gain off by {difference:.3g} > {bound:.3g}"
-    return Comparison(name, sum(value.size for value in values), difference, bound, fault=fault)
-
-
-def _bytes(array: np.ndarray) -> np.ndarray:
-    flat = np.ascontiguousarray(array).reshape(-1)
-    return flat.view(np.uint8).reshape(flat.size, array.dtype.itemsize)
 
 
 def _unlike(a: np.ndarray, b: np.ndarray) -> str:

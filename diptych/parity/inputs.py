@@ -1,6 +1,10 @@
-"""Inputs on which two checkpoints of one component are compared."""
+"""Inputs on which two checkpoints of one component are compared.
 
-from collections.abc import Callable
+What a component is given stands in one function here, registered by its config; a component whose
+config has none takes no plain input.
+"""
+
+from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +41,7 @@ from ..spec import (
 )
 
 LONG = 512
+_EVERYTHING = {"need_weights": True, "need_hidden_states": True}
 
 
 class Batch(NamedTuple):
@@ -59,8 +64,7 @@ def batches(config: Config, *, seed: int = 0) -> tuple[Batch, ...]:
     The long input has 512 positions, or as many as the component accepts. A component that reads a
     memory or another's output gets one.
     """
-    find = _BATCHES.get(type(config))
-    return find(_Draw(np.random.default_rng(seed)), config) if find else ()
+    return _batches(config, _Draw(np.random.default_rng(seed)))
 
 
 class _Draw:
@@ -115,57 +119,81 @@ def _longest(embedding: TextEmbeddingConfig | None) -> int:
     return LONG if limit is None else min(LONG, limit)
 
 
-def _vectors(draw: _Draw, config: Any) -> tuple[Batch, ...]:
+@singledispatch
+def _batches(config: Config, draw: _Draw) -> tuple[Batch, ...]:
+    return ()
+
+
+@_batches.register
+def _vectors(
+    config: FeedForwardConfig
+    | GatedFeedForwardConfig
+    | LayerNormConfig
+    | LogitsHeadConfig
+    | MixtureOfExpertsConfig
+    | RMSNormConfig,
+    draw: _Draw,
+) -> tuple[Batch, ...]:
+    if isinstance(config, LogitsHeadConfig) and config.tied:
+        return ()
     return draw.sequences(config.d_model, LONG, key_mask=False)
 
 
-def _positioned(draw: _Draw, config: PositionalEncodingConfig) -> tuple[Batch, ...]:
+@_batches.register
+def _positioned(config: PositionalEncodingConfig, draw: _Draw) -> tuple[Batch, ...]:
     return draw.sequences(config.d_model, min(LONG, config.max_seq_len), key_mask=False)
 
 
-def _head(draw: _Draw, config: HeadAttentionConfig) -> tuple[Batch, ...]:
+@_batches.register
+def _head(config: HeadAttentionConfig, draw: _Draw) -> tuple[Batch, ...]:
     longest = min(LONG, config.max_seq_len)
     return draw.sequences(config.emb_size, longest, key_mask=False, need_weights=True)
 
 
-def _self_attention(draw: _Draw, config: Any) -> tuple[Batch, ...]:
-    return draw.sequences(config.d_model, LONG, key_mask=True, need_weights=True)
-
-
-def _attention(draw: _Draw, config: AttentionConfig) -> tuple[Batch, ...]:
+@_batches.register
+def _attention(config: AttentionConfig, draw: _Draw) -> tuple[Batch, ...]:
     return draw.attention(config.d_model, config.key_width, ())
 
 
-def _bare_attention(draw: _Draw, config: ScaledDotProductAttentionConfig) -> tuple[Batch, ...]:
+@_batches.register
+def _bare_attention(config: ScaledDotProductAttentionConfig, draw: _Draw) -> tuple[Batch, ...]:
     return draw.attention(config.d_k, config.d_k, (3,))
 
 
-def _distances(draw: _Draw, config: RelativePositionBiasConfig) -> tuple[Batch, ...]:
+@_batches.register
+def _distances(config: RelativePositionBiasConfig, draw: _Draw) -> tuple[Batch, ...]:
     short, long = np.arange(3, 8, dtype=np.int32), np.arange(LONG, dtype=np.int32)
     return (Batch("batch", (short, short), {}), Batch("long input", (long, long), {}))
 
 
-def _all_ids(draw: _Draw, config: EmbeddingConfig) -> tuple[Batch, ...]:
+@_batches.register
+def _all_ids(config: EmbeddingConfig, draw: _Draw) -> tuple[Batch, ...]:
     return (Batch("every id", (np.arange(config.num_embeddings),), {}),)
 
 
-def _text(draw: _Draw, config: TextEmbeddingConfig) -> tuple[Batch, ...]:
+@_batches.register
+def _text(config: TextEmbeddingConfig, draw: _Draw) -> tuple[Batch, ...]:
     if config.shared_tokens:
         return ()
     return tuple(Batch(name, args, {}) for name, args, _ in draw.ids(config))
 
 
-def _logits(draw: _Draw, config: LogitsHeadConfig) -> tuple[Batch, ...]:
-    return () if config.tied else _vectors(draw, config)
+@_batches.register
+def _self_attention(
+    config: LatentAttentionConfig | TransformerEncoderLayerConfig, draw: _Draw
+) -> tuple[Batch, ...]:
+    return draw.sequences(config.d_model, LONG, key_mask=True, need_weights=True)
 
 
-def _block(draw: _Draw, config: BlockConfig) -> tuple[Batch, ...]:
-    found = _self_attention(draw, config)
+@_batches.register
+def _block(config: BlockConfig, draw: _Draw) -> tuple[Batch, ...]:
+    found = draw.sequences(config.d_model, LONG, key_mask=True, need_weights=True)
     return _with_memories(draw, found, config.cross_attention)
 
 
-def _decoder_layer(draw: _Draw, config: TransformerDecoderLayerConfig) -> tuple[Batch, ...]:
-    found = _self_attention(draw, config)
+@_batches.register
+def _decoder_layer(config: TransformerDecoderLayerConfig, draw: _Draw) -> tuple[Batch, ...]:
+    found = draw.sequences(config.d_model, LONG, key_mask=True, need_weights=True)
     attention = config.block.cross_attention
     assert attention is not None
     return tuple(
@@ -174,15 +202,22 @@ def _decoder_layer(draw: _Draw, config: TransformerDecoderLayerConfig) -> tuple[
     )
 
 
-def _decoder(draw: _Draw, config: DecoderConfig) -> tuple[Batch, ...]:
+@_batches.register
+def _encoder(config: EncoderConfig, draw: _Draw) -> tuple[Batch, ...]:
+    return _stack(config, draw)
+
+
+@_batches.register
+def _decoder(config: DecoderConfig, draw: _Draw) -> tuple[Batch, ...]:
     if config.embedding is not None and config.embedding.shared_tokens:
         return ()
-    return _with_memories(draw, _stack(draw, config), config.layers[0].cross_attention)
+    return _with_memories(draw, _stack(config, draw), config.layers[0].cross_attention)
 
 
-def _encoder_decoder(draw: _Draw, config: EncoderDecoderConfig) -> tuple[Batch, ...]:
-    read = _BATCHES[type(config.encoder)](draw, config.encoder)
-    written = _stack(draw, config.decoder)
+@_batches.register
+def _encoder_decoder(config: EncoderDecoderConfig, draw: _Draw) -> tuple[Batch, ...]:
+    read = _batches(config.encoder, draw)
+    written = _stack(config.decoder, draw)
     found = []
     for first, second in zip(read, written, strict=True):
         kwargs = {key: value for key, value in first.kwargs.items() if key != "token_type_ids"}
@@ -192,11 +227,60 @@ def _encoder_decoder(draw: _Draw, config: EncoderDecoderConfig) -> tuple[Batch, 
     return tuple(found)
 
 
-def _with_heads(draw: _Draw, config: EncoderWithHeadsConfig) -> tuple[Batch, ...]:
-    return _stack(draw, config.encoder)
+@_batches.register
+def _with_heads(config: EncoderWithHeadsConfig, draw: _Draw) -> tuple[Batch, ...]:
+    return _batches(config.encoder, draw)
 
 
-def _stack(draw: _Draw, config: EncoderConfig | DecoderConfig) -> tuple[Batch, ...]:
+@_batches.register
+def _pooling(config: AttentionPoolingConfig, draw: _Draw) -> tuple[Batch, ...]:
+    return draw.sequences(config.attention.key_width, LONG, key_mask=True)
+
+
+@_batches.register
+def _patches(config: PatchEmbeddingConfig, draw: _Draw) -> tuple[Batch, ...]:
+    images = draw.normal(3, config.num_channels, *config.sides)
+    found = (Batch("batch", (images,), {}),)
+    if not config.mask_token:
+        return found
+    mask = _key_mask((config.num_patches, config.num_patches // 2, 0), config.num_patches)
+    return (*found, Batch("masked batch", (images,), {"patch_mask": mask}))
+
+
+@_batches.register
+def _vision(config: VisionEncoderConfig, draw: _Draw) -> tuple[Batch, ...]:
+    found = _batches(config.embedding, draw)
+    return tuple(batch._replace(kwargs=_EVERYTHING | batch.kwargs) for batch in found)
+
+
+@_batches.register
+def _audio(config: AudioEncoderConfig, draw: _Draw) -> tuple[Batch, ...]:
+    longest = min(LONG, config.max_seq_len)
+    return tuple(
+        Batch(name, (draw.normal(B, config.num_mel_bins, 2 * T),), dict(_EVERYTHING))
+        for name, B, T in (("batch", 3, min(11, longest)), ("long input", 1, longest))
+    )
+
+
+@_batches.register
+def _with_projection(config: EncoderWithProjectionConfig, draw: _Draw) -> tuple[Batch, ...]:
+    return _batches(config.encoder, draw)
+
+
+@_batches.register
+def _dual(config: DualEncoderConfig, draw: _Draw) -> tuple[Batch, ...]:
+    """Every batch of images beside each batch of texts."""
+    images = _batches(config.image, draw)
+    texts = _batches(config.text, draw)
+    found = []
+    for place, text in enumerate(texts):
+        image = images[place % len(images)]
+        kwargs = {key: value for key, value in text.kwargs.items() if key != "token_type_ids"}
+        found.append(Batch(text.name, (*image.args, *text.args), image.kwargs | kwargs))
+    return tuple(found)
+
+
+def _stack(config: EncoderConfig | DecoderConfig, draw: _Draw) -> tuple[Batch, ...]:
     if config.embedding is None:
         return draw.sequences(config.d_model, LONG, key_mask=True, **_EVERYTHING)
     return draw.ids(config.embedding, **_EVERYTHING)
@@ -214,76 +298,3 @@ def _with_memories(
         )
         for batch in found
     )
-
-
-def _pooling(draw: _Draw, config: AttentionPoolingConfig) -> tuple[Batch, ...]:
-    return draw.sequences(config.attention.key_width, LONG, key_mask=True)
-
-
-def _patches(draw: _Draw, config: PatchEmbeddingConfig, **flags: Any) -> tuple[Batch, ...]:
-    images = draw.normal(3, config.num_channels, *config.sides)
-    found = (Batch("batch", (images,), dict(flags)),)
-    if not config.mask_token:
-        return found
-    mask = _key_mask((config.num_patches, config.num_patches // 2, 0), config.num_patches)
-    return (*found, Batch("masked batch", (images,), flags | {"patch_mask": mask}))
-
-
-def _vision(draw: _Draw, config: VisionEncoderConfig) -> tuple[Batch, ...]:
-    return _patches(draw, config.embedding, **_EVERYTHING)
-
-
-def _with_projection(draw: _Draw, config: EncoderWithProjectionConfig) -> tuple[Batch, ...]:
-    return _BATCHES[type(config.encoder)](draw, config.encoder)
-
-
-def _dual(draw: _Draw, config: DualEncoderConfig) -> tuple[Batch, ...]:
-    """Every batch of images beside each batch of texts."""
-    images = _BATCHES[type(config.image)](draw, config.image)
-    texts = _BATCHES[type(config.text)](draw, config.text)
-    found = []
-    for place, text in enumerate(texts):
-        image = images[place % len(images)]
-        kwargs = {key: value for key, value in text.kwargs.items() if key != "token_type_ids"}
-        found.append(Batch(text.name, (*image.args, *text.args), image.kwargs | kwargs))
-    return tuple(found)
-
-
-def _audio(draw: _Draw, config: AudioEncoderConfig) -> tuple[Batch, ...]:
-    longest = min(LONG, config.max_seq_len)
-    return tuple(
-        Batch(name, (draw.normal(B, config.num_mel_bins, 2 * T),), dict(_EVERYTHING))
-        for name, B, T in (("batch", 3, min(11, longest)), ("long input", 1, longest))
-    )
-
-
-_EVERYTHING = {"need_weights": True, "need_hidden_states": True}
-_BATCHES: dict[type[Config], Callable[[_Draw, Any], tuple[Batch, ...]]] = {
-    AttentionConfig: _attention,
-    AttentionPoolingConfig: _pooling,
-    AudioEncoderConfig: _audio,
-    BlockConfig: _block,
-    DecoderConfig: _decoder,
-    DualEncoderConfig: _dual,
-    EmbeddingConfig: _all_ids,
-    EncoderConfig: _stack,
-    EncoderDecoderConfig: _encoder_decoder,
-    EncoderWithHeadsConfig: _with_heads,
-    EncoderWithProjectionConfig: _with_projection,
-    FeedForwardConfig: _vectors,
-    GatedFeedForwardConfig: _vectors,
-    HeadAttentionConfig: _head,
-    LatentAttentionConfig: _self_attention,
-    LayerNormConfig: _vectors,
-    LogitsHeadConfig: _logits,
-    MixtureOfExpertsConfig: _vectors,
-    PatchEmbeddingConfig: _patches,
-    PositionalEncodingConfig: _positioned,
-    RMSNormConfig: _vectors,
-    RelativePositionBiasConfig: _distances,
-    ScaledDotProductAttentionConfig: _bare_attention,
-    TextEmbeddingConfig: _text,
-    TransformerDecoderLayerConfig: _decoder_layer,
-    TransformerEncoderLayerConfig: _self_attention,
-    VisionEncoderConfig: _vision,
-}

@@ -22,12 +22,21 @@ class Leaf(NamedTuple):
 
 Leaves = dict[str, Leaf]
 
+COMPONENTS: dict[str, type["Config"]] = {}
+"""Every component's config class by the name that its class has in both panels."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Config:
     """Base of the frozen component configs; ``component`` is the class name in both panels."""
 
     component: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        # Only a class that names a component itself: a part's config has none, and a user's
+        # subclass of a component's config does not take its place.
+        if "component" in vars(cls):
+            COMPONENTS[cls.component] = cls
 
     def leaves(self) -> Leaves:
         """Return every parameter of the component by its canonical name."""

@@ -8,9 +8,8 @@ import pytest
 
 from parity_tests.attention import oracle
 from parity_tests.attention.cases import attention_call, attention_case
-from parity_tests.components import oracle_components
 from parity_tests.components.case import random_tensors
-from parity_tests.components.cases import CASES
+from parity_tests.components.rooms import CASES, component
 from parity_tests.components.runs import outputs_of, run_component_torch
 from parity_tests.support.harness import (
     Arrays,
@@ -210,9 +209,7 @@ def component_outputs(name: str, changes: dict, mutate: Callable) -> tuple[Run, 
     """Return the outputs of a mutated component and, from the oracle, of the right one."""
     case = CASES[name]
     tensors = random_tensors(case.config)
-    truth = outputs_of(
-        oracle_components.component(case.config, tensors, *case.arguments.values(), **case.options)
-    )
+    truth = outputs_of(component(case.config, tensors, *case.arguments.values(), **case.options))
     mutate(tensors)
     config = type(case.config).from_dict(dataclasses.asdict(case.config) | changes)
     found = run_component_torch(dataclasses.replace(case, config=config), tensors, {}).outputs

@@ -18,12 +18,16 @@ class ComponentCase:
         arguments: Positional arguments by a name of our own.
         options: Keyword arguments.
         keywords: Names of the arguments that are given by keyword.
+        is_slow: Whether other cases prove the same kinds, so that JAX compiles it by hand only.
+        is_working: Whether the working tier judges it too.
     """
 
     config: Config
     arguments: dict[str, np.ndarray]
     options: dict[str, Any] = field(default_factory=dict)
     keywords: tuple[str, ...] = ()
+    is_slow: bool = False
+    is_working: bool = False
 
     @property
     def positional(self) -> list[np.ndarray]:

@@ -8,65 +8,40 @@ import jax
 import pytest
 import torch
 
-from diptych.spec import Config, QKNormConfig, RotaryConfig, RouterConfig, ScoreConfig
-from parity_tests.components.examples import EXAMPLES, PANELS, Example, arrays, build, flat
-from parity_tests.components.field_changes import CHANGES, QK_NORMS, ROTARIES, ROUTERS, SCORES
+from parity_tests.components.modules import PANELS, arrays, build, flat
+from parity_tests.components.room import Example
+from parity_tests.components.rooms import ROOMS, in_jax_by_hand
+
+EXAMPLES_OF_PARTS = [(name, part) for name, room in ROOMS.items() for part in room.parts]
 
 
-@pytest.mark.parametrize("panel", PANELS)
-@pytest.mark.parametrize("component", CHANGES)
+@pytest.mark.parametrize(("panel", "component"), in_jax_by_hand(ROOMS))
 def test_every_field_changes_something(panel: str, component: str) -> None:
-    example = EXAMPLES[component]
-    names = {field.name for field in dataclasses.fields(example.config)}
-    assert names == CHANGES[component].keys()
-    before = fingerprint(panel, example)
-    for name, value in CHANGES[component].items():
+    room = ROOMS[component]
+    names = {field.name for field in dataclasses.fields(room.example.config)}
+    assert names == room.changes.keys()
+    before = fingerprint(panel, room.example)
+    for name, value in room.changes.items():
         together = value if isinstance(value, dict) else {name: value}
-        changed = dataclasses.replace(example.config, **together)
-        assert fingerprint(panel, example._replace(config=changed)) != before, name
+        assert fingerprint(panel, changed(room.example, **together)) != before, name
 
 
 @pytest.mark.parametrize("panel", PANELS)
-def test_every_field_of_a_score_changes_something(panel: str) -> None:
-    assert {field.name for field in dataclasses.fields(ScoreConfig)} == SCORES.keys()
-    example = EXAMPLES["MultiHeadAttention"]
-    before = fingerprint(panel, example)
-    for name, value in SCORES.items():
-        config = dataclasses.replace(example.config, score=ScoreConfig(**{name: value}))
-        assert fingerprint(panel, example._replace(config=config)) != before, name
+@pytest.mark.parametrize(("component", "part"), EXAMPLES_OF_PARTS)
+def test_every_field_of_a_part_changes_something(panel: str, component: str, part: str) -> None:
+    room = ROOMS[component]
+    for name, (start, value) in room.parts[part].items():
+        assert {field.name for field in dataclasses.fields(start)} == room.parts[part].keys()
+        before, after = (
+            fingerprint(panel, changed(room.example, **{part: config}))
+            for config in (start, dataclasses.replace(start, **{name: value}))
+        )
+        assert before != after, name
 
 
-@pytest.mark.parametrize("panel", PANELS)
-@pytest.mark.parametrize(
-    ("part", "given", "changes"),
-    [("qk_norm", QKNormConfig(), QK_NORMS), ("rotary", RotaryConfig(dim=4), ROTARIES)],
-)
-def test_every_field_of_a_part_of_attention_changes_something(
-    panel: str, part: str, given: Config, changes: dict[str, Any]
-) -> None:
-    assert {field.name for field in dataclasses.fields(given)} == changes.keys()
-    example = EXAMPLES["MultiHeadAttention"]
-    config = dataclasses.replace(example.config, **{part: given})
-    before = fingerprint(panel, example._replace(config=config))
-    for name, value in changes.items():
-        changed = {part: dataclasses.replace(given, **{name: value})}
-        config = dataclasses.replace(example.config, **changed)
-        assert fingerprint(panel, example._replace(config=config)) != before, name
-
-
-@pytest.mark.parametrize("panel", PANELS)
-def test_every_field_of_a_router_changes_something(panel: str) -> None:
-    assert {field.name for field in dataclasses.fields(RouterConfig)} == ROUTERS.keys()
-    example = EXAMPLES["MixtureOfExperts"]
-    for name, (config, changed) in ROUTERS.items():
-        fingerprints = [
-            fingerprint(
-                panel,
-                example._replace(config=dataclasses.replace(example.config, router=router)),
-            )
-            for router in (config, dataclasses.replace(config, **{name: changed}))
-        ]
-        assert fingerprints[0] != fingerprints[1], name
+def changed(example: Example, **fields: Any) -> Example:
+    """Return the example with other fields of its config."""
+    return example._replace(config=dataclasses.replace(example.config, **fields))
 
 
 def fingerprint(panel: str, example: Example) -> Any:

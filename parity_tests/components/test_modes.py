@@ -23,21 +23,13 @@ from diptych.spec import (
     SinusoidTable,
     SlopeTable,
 )
-from parity_tests.components.examples import (
-    ENCODER,
-    EXAMPLES,
-    HEADS,
-    IDS,
-    LAYER,
-    PANELS,
-    TEXT,
-    Example,
-    X,
-    arrays,
-    build,
-    flat,
-    new,
-)
+from parity_tests.components.modules import PANELS, arrays, build, flat, new
+from parity_tests.components.room import IDS, Example, X
+from parity_tests.components.rooms import EXAMPLES
+from parity_tests.components.rooms.embedding import TEXT
+from parity_tests.components.rooms.encoder import ENCODER
+from parity_tests.components.rooms.heads import HEADS
+from parity_tests.components.rooms.transformer_layers import LAYER
 from parity_tests.support.sizes import D, F, N
 
 WITH_DROPOUT = {

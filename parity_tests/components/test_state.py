@@ -13,11 +13,8 @@ from flax import nnx
 import jax_impl
 import torch_impl
 from diptych.spec import FeedForwardConfig
-from parity_tests.components.examples import (
-    EXAMPLES,
-    IDS,
+from parity_tests.components.modules import (
     PANELS,
-    X,
     arrays,
     build,
     flat,
@@ -25,6 +22,8 @@ from parity_tests.components.examples import (
     new,
     random_weights,
 )
+from parity_tests.components.room import IDS, X
+from parity_tests.components.rooms import EXAMPLES, in_jax_by_hand
 from parity_tests.support.harness import to_jax, to_torch
 from parity_tests.support.sizes import D, F
 
@@ -200,8 +199,7 @@ def test_load_state_works_in_place() -> None:
     assert isinstance(variable, nnx.Param)
 
 
-@pytest.mark.parametrize("panel", PANELS)
-@pytest.mark.parametrize("component", EXAMPLES)
+@pytest.mark.parametrize(("panel", "component"), in_jax_by_hand(EXAMPLES))
 def test_functional_call_is_the_call(panel: str, component: str) -> None:
     """google/flax#1262 too: numpy parameters compute as the framework's own do."""
     config, arguments = EXAMPLES[component]

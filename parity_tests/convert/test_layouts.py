@@ -12,7 +12,7 @@ from diptych.spec import (
     TextEmbeddingConfig,
     TransformerEncoderLayerConfig,
 )
-from parity_tests.components.examples import EXAMPLES
+from parity_tests.components.rooms import EXAMPLES
 
 LAYER = TransformerEncoderLayerConfig(d_model=6, num_heads=3, d_ff=7)
 CONFIGS = [example.config for example in EXAMPLES.values()]

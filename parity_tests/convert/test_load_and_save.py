@@ -15,7 +15,8 @@ from diptych.spec import (
     PositionalEncodingConfig,
     SinusoidTable,
 )
-from parity_tests.components.examples import EXAMPLES, PANELS, build, in_layout, new
+from parity_tests.components.modules import PANELS, build, in_layout, new
+from parity_tests.components.rooms import EXAMPLES
 from parity_tests.support.sizes import D, F
 
 CONFIG = FeedForwardConfig(d_model=D, d_ff=F)

@@ -5,8 +5,8 @@ import pytest
 
 from diptych.spec import FeedForwardConfig
 from diptych.spec.feed_forward import ACTIVATIONS
-from parity_tests.components import oracle_parts
-from parity_tests.components.examples import PANELS
+from parity_tests.components.modules import PANELS
+from parity_tests.components.rooms import feed_forward
 from parity_tests.support.harness import DTYPES, from_torch, to_jax, to_torch
 
 
@@ -45,7 +45,7 @@ def test_known_values(panel: str, activation: str, x: float, value: float) -> No
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_against_the_formula(panel: str, activation: str) -> None:
     x = np.linspace(-9, 9, 1001, dtype=np.float32)
-    right = oracle_parts.ACTIVATIONS[activation](x.astype(np.float64))
+    right = feed_forward.ACTIVATIONS[activation](x.astype(np.float64))
     np.testing.assert_allclose(activate(panel, x, activation), right, rtol=1e-5, atol=1e-6)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from diptych.spec import LayerNormConfig
-from parity_tests.components.examples import PANELS, new, run
+from parity_tests.components.modules import PANELS, new, run
 from parity_tests.support.harness import DTYPES, from_torch, to_jax, to_torch
 
 RAMP = [0.0, 0.01, 0.02, 0.03]

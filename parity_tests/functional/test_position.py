@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from diptych.spec import PositionalEncodingConfig, SinusoidTable
-from parity_tests.components.examples import PANELS, new, run
+from parity_tests.components.modules import PANELS, new, run
 from parity_tests.support.harness import DTYPES, from_torch, to_jax, to_torch
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parity_tests.components.examples import PANELS, build
+from parity_tests.components.modules import PANELS, build
 from parity_tests.panels.stack_cases import (
     BLOCKS,
     DECODERS,

@@ -10,7 +10,8 @@ from diptych.convert import FAMILIES
 from diptych.spec import COMPONENTS, Config
 
 _FILES = (
-    "attention",
+    "head_attention",
+    "scaled_dot_product_attention",
     "multi_head_attention",
     "latent_attention",
     "attention_pooling",
@@ -30,9 +31,10 @@ _FILES = (
     "audio",
     "dual_encoder",
     "encoder_with_heads",
-    "head",
+    "task_heads",
     "logits_head",
 )
+"""In the order that a reader meets them; components of another file come last."""
 
 
 def family_table() -> str:
@@ -61,7 +63,8 @@ def component_table() -> str:
 def ordered() -> list[str]:
     """Return the components by the file that they are in, parts before what is made of them."""
     files = {name: getattr(torch_impl, name).__module__.split(".")[-1] for name in COMPONENTS}
-    return sorted(COMPONENTS, key=lambda name: (_FILES.index(files[name]), name))
+    place = {file: i for i, file in enumerate(_FILES)}
+    return sorted(COMPONENTS, key=lambda name: (place.get(files[name], len(_FILES)), name))
 
 
 def _arguments(function: Any) -> str:

@@ -34,7 +34,7 @@ def test_the_quick_starts_print_the_same(tmp_path):
     assert "nothing to see 0.0 0.0" in in_torch
 
 
-@pytest.mark.parametrize("panel", ["torch", "jax"])
+@pytest.mark.parametrize("panel", ["torch", pytest.param("jax", marks=pytest.mark.slow)])
 def test_training_learns_to_sort(panel, tmp_path):
     lines = run([ROOT / "examples" / f"train_{panel}.py"], tmp_path)
     first, last = (float(line.split()[-1]) for line in (lines[0], lines[-2]))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from diptych.spec import AlibiConfig, AttentionConfig, RotaryConfig, ScoreConfig
-from parity_tests.components.examples import PANELS, build
+from parity_tests.components.modules import PANELS, build
 from parity_tests.panels.stack_cases import BLOCKS, DECODERS, ENCODER, B, D
 from parity_tests.support.harness import to_jax, to_torch
 from parity_tests.support.panels import JAX, TORCH, Panel, both_panels

@@ -19,20 +19,12 @@ from diptych.spec import (
     ScoreConfig,
     TransformerEncoderLayerConfig,
 )
-from parity_tests.components.examples import (
-    LAYER,
-    PANELS,
-    B,
-    T,
-    X,
-    build,
-    flat,
-    random_weights,
-    run,
-)
-from parity_tests.components.oracle_components import component
+from parity_tests.components.modules import PANELS, build, flat, random_weights, run
+from parity_tests.components.room import T, X
+from parity_tests.components.rooms import component
+from parity_tests.components.rooms.transformer_layers import LAYER
 from parity_tests.support.harness import to_jax, to_torch
-from parity_tests.support.sizes import D, N
+from parity_tests.support.sizes import B, D, N
 
 KEY_MASK = np.array([[1] * T, [1] * (T - 2) + [0] * 2])
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

@@ -7,19 +7,14 @@ import numpy as np
 import pytest
 
 from diptych.spec import DualEncoderConfig, EncoderConfig, EncoderWithProjectionConfig
-from parity_tests.components.examples import (
-    EXAMPLES,
-    IMAGES,
-    LAYER,
-    PANELS,
-    PROJECTED,
-    TEXT,
-    VISION,
-    arrays,
-    build,
-    random_input,
-    run,
-)
+from parity_tests.components.modules import PANELS, arrays, build, run
+from parity_tests.components.room import random_input
+from parity_tests.components.rooms import EXAMPLES
+from parity_tests.components.rooms.dual_encoder import PROJECTED
+from parity_tests.components.rooms.embedding import TEXT
+from parity_tests.components.rooms.patches import IMAGES
+from parity_tests.components.rooms.transformer_layers import LAYER
+from parity_tests.components.rooms.vision import VISION
 from parity_tests.support.harness import to_jax, to_torch
 from parity_tests.support.sizes import D
 

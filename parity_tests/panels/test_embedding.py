@@ -11,7 +11,7 @@ from torch._subclasses import FakeTensorMode
 
 import torch_impl
 from diptych.spec import EmbeddingConfig, TextEmbeddingConfig
-from parity_tests.components.examples import PANELS, build, flat, new, random_weights, run
+from parity_tests.components.modules import PANELS, build, flat, new, random_weights, run
 from parity_tests.support.harness import to_jax, to_torch
 
 TABLE = EmbeddingConfig(num_embeddings=4, d_model=3)

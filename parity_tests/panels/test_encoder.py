@@ -8,23 +8,14 @@ import pytest
 
 import torch_impl
 from diptych.spec import EncoderConfig, TextEmbeddingConfig
-from parity_tests.components.examples import (
-    ENCODER,
-    IDS,
-    LAYER,
-    PANELS,
-    TEXT,
-    B,
-    T,
-    X,
-    arrays,
-    build,
-    flat,
-    random_weights,
-)
-from parity_tests.components.oracle_components import component
+from parity_tests.components.modules import PANELS, arrays, build, flat, random_weights
+from parity_tests.components.room import IDS, T, X
+from parity_tests.components.rooms import component
+from parity_tests.components.rooms.embedding import TEXT
+from parity_tests.components.rooms.encoder import ENCODER
+from parity_tests.components.rooms.transformer_layers import LAYER
 from parity_tests.components.runs import outputs_of
-from parity_tests.support.sizes import MAX_LEN, D, N
+from parity_tests.support.sizes import MAX_LEN, B, D, N
 
 VECTORS = EncoderConfig(layer=LAYER, num_layers=3)
 KEY_MASK = np.array([[1] * T, [1] * (T - 2) + [0] * 2])

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from diptych.spec import PatchEmbeddingConfig
-from parity_tests.components.examples import EXAMPLES, PANELS, PATCHES, run
+from parity_tests.components.modules import PANELS, run
+from parity_tests.components.rooms import EXAMPLES
+from parity_tests.components.rooms.patches import PATCHES
 
 VISION, AUDIO, POOLING = (
     EXAMPLES[name].config for name in ("VisionEncoder", "AudioEncoder", "AttentionPooling")

@@ -10,8 +10,9 @@ from flax import nnx
 import jax_impl
 import torch_impl
 from diptych.spec import FeedForwardConfig
-from parity_tests.components.examples import PANELS, X, build, random_weights, run
-from parity_tests.components.oracle_components import component
+from parity_tests.components.modules import PANELS, build, random_weights, run
+from parity_tests.components.room import X
+from parity_tests.components.rooms import component
 from parity_tests.support.sizes import D, F
 
 IN, OUT = 512, 300

@@ -7,54 +7,17 @@ import pytest
 from diptych.parity.compare import (
     HEADER,
     Comparison,
-    compare_bits,
     compare_exact,
-    compare_gain,
     compare_working,
     tie_fault,
     tie_limit,
 )
 from diptych.tensors.ulp import ulp_distance, unit_roundoff
+from parity_tests.support.gain import compare_gain
 
 NAN, INF = float("nan"), float("inf")
 BF16 = np.dtype(ml_dtypes.bfloat16)
 FP8 = np.dtype(ml_dtypes.float8_e4m3fn)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, BF16, FP8])
-def test_bits_of_every_floating_dtype(dtype):
-    a = np.array([[1.5, -0.0, 2.0], [NAN, -3.0, 0.25]]).astype(dtype)
-    assert compare_bits(a, a.copy()).verdict == "identical"
-    b = a.copy()
-    b.view(f"u{a.dtype.itemsize}")[1, 1] ^= 1
-    result = compare_bits(a, b, name="w")
-    assert not result.ok
-    assert result.fault.startswith("1 values differ in bits, first -3")
-    assert result.fault.endswith("at [1, 1]")
-    assert result.difference > 0
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "fault"),
-    [
-        (np.zeros(2), -np.zeros(2), "2 values differ in bits"),
-        (np.zeros((2, 1)), np.zeros((1, 2)), "shape (2, 1) != (1, 2)"),
-        (np.zeros(2, np.float32), np.zeros(2), "dtype float32 != float64"),
-        (np.array([1, 2]), np.array([1, 3]), "1 values differ in bits, first 2 != 3 at [1]"),
-        (np.array([True]), np.array([False]), "1 values differ in bits"),
-        (np.array([NAN]), -np.array([NAN]), "1 values differ in bits"),
-    ],
-)
-def test_bits_that_differ(a, b, fault):
-    assert compare_bits(a, b).fault.startswith(fault)
-
-
-def test_bits_of_views_scalars_and_nothing():
-    a = np.arange(6.0).reshape(2, 3)
-    assert compare_bits(a.T, np.ascontiguousarray(a.T)).ok
-    assert compare_bits(np.float64(3).reshape(()), np.float64(3).reshape(())).ok
-    assert compare_bits(np.zeros((0, 3)), np.zeros((0, 3))).ok
-    assert compare_bits(np.array(3.0), np.array(4.0)).fault.endswith("at []")
 
 
 EXACT_CASES = {

@@ -7,7 +7,7 @@ import torch_impl
 from diptych.convert import open_checkpoint
 from diptych.parity.inputs import batches
 from diptych.parity.panels import run_torch
-from parity_tests.components.examples import EXAMPLES
+from parity_tests.components.rooms import EXAMPLES
 
 WITHOUT_PLAIN_INPUT = {
     "MaskedLMHead",

@@ -6,7 +6,7 @@ import pytest
 import torch
 from flax import nnx
 
-from diptych.parity.trace import compare_traces, trace
+from parity_tests.support.trace import compare_traces, trace
 
 PATHS = ["layers.0", "layers.1", "norm", "norm@2", "[0]", "[1]"]
 

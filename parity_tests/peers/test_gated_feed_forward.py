@@ -11,7 +11,7 @@ from transformers.models.llama.modeling_llama import LlamaMLP
 
 from diptych.spec import GatedFeedForwardConfig
 from parity_tests.components.case import ComponentCase
-from parity_tests.components.examples import PANELS, run
+from parity_tests.components.modules import PANELS, run
 from parity_tests.components.runs import run_component_jax, run_component_torch
 from parity_tests.support.harness import Run, judge_exact, random_arrays, to_torch
 from parity_tests.support.lift_float32 import float64_throughout

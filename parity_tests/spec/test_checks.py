@@ -8,7 +8,10 @@ import pytest
 
 from diptych.spec import Config, EncoderConfig, ScoreConfig, TextEmbeddingConfig
 from diptych.spec import TransformerEncoderLayerConfig as LayerConfig
-from parity_tests.components.examples import EXAMPLES, LAYER, PANELS, Example, arrays, new
+from parity_tests.components.modules import PANELS, arrays, new
+from parity_tests.components.room import Example
+from parity_tests.components.rooms import EXAMPLES
+from parity_tests.components.rooms.transformer_layers import LAYER
 from parity_tests.support.sizes import D
 
 TAKE_IDS = (

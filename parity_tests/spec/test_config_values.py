@@ -23,7 +23,8 @@ from diptych.spec import (
     ScoreConfig,
     YarnScaling,
 )
-from parity_tests.components.examples import EXAMPLES, build
+from parity_tests.components.modules import build
+from parity_tests.components.rooms import EXAMPLES
 from parity_tests.panels.stack_cases import DECODERS, ENCODER_DECODER
 
 YARN = YarnScaling(factor=2.0, max_seq_len=8)

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from flax import nnx
 
-from .compare import Comparison, compare_exact
+from diptych.parity.compare import Comparison, compare_exact
+from parity_tests.support.harness import from_torch
 
 Trace = dict[str, np.ndarray]
 
@@ -79,8 +81,11 @@ def named_arrays(output: Any) -> Iterator[tuple[str, Any]]:
 def _trace_torch(module: Any, args: tuple, kwargs: dict[str, Any]) -> Trace:
     found: Trace = {}
 
+    def copied(tensor: Any) -> np.ndarray:
+        return from_torch(tensor).copy()
+
     def keeping(path: str) -> Callable:
-        return lambda _module, _args, output: _keep(found, path, output, _torch_to_numpy)
+        return lambda _module, _args, output: _keep(found, path, output, copied)
 
     hooks = [part.register_forward_hook(keeping(path)) for path, part in module.named_modules()]
     try:
@@ -92,8 +97,6 @@ def _trace_torch(module: Any, args: tuple, kwargs: dict[str, Any]) -> Trace:
 
 
 def _trace_nnx(module: Any, args: tuple, kwargs: dict[str, Any]) -> Trace:
-    from flax import nnx
-
     found: Trace = {}
 
     def traced_class(cls: type, path: str) -> type:
@@ -120,14 +123,3 @@ def _keep(found: Trace, path: str, output: Any, to_numpy: Callable[[Any], np.nda
             calls += 1
             name = f"{path}@{calls}{suffix}"
         found[name] = to_numpy(array)
-
-
-def _torch_to_numpy(tensor: Any) -> np.ndarray:
-    import torch
-
-    tensor = tensor.detach().cpu()
-    if tensor.dtype is torch.bfloat16:
-        import ml_dtypes
-
-        return tensor.contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16).copy()
-    return tensor.numpy().copy()

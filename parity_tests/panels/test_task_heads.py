@@ -7,26 +7,15 @@ import numpy as np
 import pytest
 
 from diptych.spec import EmbeddingConfig, EncoderWithHeadsConfig
-from parity_tests.components.examples import (
-    ENCODER,
-    EXAMPLES,
-    HEADS,
-    IDS,
-    PANELS,
-    B,
-    T,
-    X,
-    arrays,
-    build,
-    flat,
-    random_weights,
-    run,
-)
-from parity_tests.components.oracle_components import component
-from parity_tests.components.oracle_parts import ACTIVATIONS
+from parity_tests.components.modules import PANELS, arrays, build, flat, random_weights, run
+from parity_tests.components.room import IDS, T, X
+from parity_tests.components.rooms import EXAMPLES, component
+from parity_tests.components.rooms.encoder import ENCODER
+from parity_tests.components.rooms.feed_forward import ACTIVATIONS
+from parity_tests.components.rooms.heads import HEADS
 from parity_tests.components.runs import outputs_of
 from parity_tests.support.harness import to_jax, to_torch
-from parity_tests.support.sizes import NUM_LABELS, VOCAB, D
+from parity_tests.support.sizes import NUM_LABELS, VOCAB, B, D
 
 FULL = EXAMPLES["EncoderWithHeads"].config
 KEY_MASK = np.array([[1] * T, [1] * (T - 2) + [0] * 2])

@@ -1,12 +1,10 @@
-"""Rotary positions and position biases in numpy float64, from the papers' formulas."""
+"""Rotary positions, which attention modules hold."""
 
 import math
-from typing import Any
 
 import numpy as np
 
 from diptych.spec import (
-    AlibiConfig,
     DynamicScaling,
     LinearScaling,
     Llama3Scaling,
@@ -15,6 +13,7 @@ from diptych.spec import (
     YarnScaling,
 )
 from parity_tests.attention.oracle import Array
+from parity_tests.components.room import starting_at
 
 
 def rotate(config: RotaryConfig, x: Array, positions: Array, length: int) -> Array:
@@ -100,55 +99,10 @@ def _yarn(scaling: YarnScaling, theta: float, dim: int, rates: Array) -> tuple[A
     return np.array(mixed), scaling.attention_factor or factor
 
 
-def position_bias(
-    config: Any, weight: Array | None, num_heads: int, queries: Array, keys: Array
-) -> Array:
-    """Return what is added to the scores, (N, T, S) or (B, N, T, S).
-
-    Args:
-        config: ``AlibiConfig`` or ``RelativeBiasConfig``.
-        weight: (buckets, N) for the latter.
-        num_heads: N.
-        queries: Positions (T,), or (B, T).
-        keys: Positions (S,), or (B, S).
-    """
-    distance = np.asarray(keys)[..., None, :] - np.asarray(queries)[..., :, None]
-    if isinstance(config, AlibiConfig):
-        slopes = np.array(_slopes(num_heads, config.max_exponent)) * config.scale
-        return distance[..., None, :, :] * slopes[:, None, None]
-    bucket = np.vectorize(lambda d: _bucket(config, int(d)), otypes=[np.int64])
-    rows = bucket(distance) if distance.size else distance
-    return np.moveaxis(weight[rows], -1, -3)
-
-
-def _slopes(num_heads: int, max_exponent: float) -> list[float]:
-    """Press et al. 2022; another head count takes every second slope of twice as many heads."""
-    if math.log2(num_heads).is_integer():
-        start = 2.0 ** (-max_exponent / num_heads)
-        return [start ** (n + 1) for n in range(num_heads)]
-    below = 2 ** math.floor(math.log2(num_heads))
-    return (
-        _slopes(below, max_exponent) + _slopes(2 * below, max_exponent)[0::2][: num_heads - below]
-    )
-
-
-def _bucket(config: Any, distance: int) -> int:
-    """Raffel et al. 2020: exact buckets up to half, then logarithmic ones, in whole numbers."""
-    buckets, start = config.num_buckets, 0
-    if config.is_bidirectional:
-        buckets //= 2
-        start = buckets if distance > 0 else 0
-        distance = abs(distance)
-    else:
-        distance = max(-distance, 0)
-    exact = buckets // 2
-    if distance < exact:
-        return start + distance
-    coarse, step = buckets - exact, 0
-    while (
-        step < coarse - 1
-        and distance**coarse * exact ** (step + 1)
-        >= config.max_distance ** (step + 1) * exact**coarse
-    ):
-        step += 1
-    return start + exact + step
+ROTARY_PART = starting_at(
+    RotaryConfig(dim=4),
+    theta=10.0,
+    dim=2,
+    interleaved=True,
+    scaling=LinearScaling(factor=2.0),
+)

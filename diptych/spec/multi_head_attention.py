@@ -1,11 +1,9 @@
-"""What the attention components are, before any framework."""
+"""What multi-head attention is."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .checks.attention import window_sides
 from .checks.sizes import (
-    check_above_zero,
     check_boolean,
     check_choice,
     check_divides,
@@ -18,60 +16,7 @@ from .config import Config, Leaf, Leaves, linear_leaves, under
 from .norm import NormConfig
 from .position_bias import AlibiConfig, PositionBiasConfig, RelativeBiasConfig
 from .rotary import RotaryConfig
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreConfig(Config):
-    """How scores are made from queries and keys, whatever projects them.
-
-    Attributes:
-        scale: Factor on the products; None means 1 / sqrt(head width).
-        softcap: Scores become ``softcap * tanh(score / softcap)``; None means no cap.
-        window: Visible keys (left, right) of a query's own; an int w means (w - 1, 0), with causal.
-        is_causal: Whether query i sees keys 0 .. i + offset only.
-        sinks: Whether every head has a learnt logit more, which no key and no value belong to.
-
-    Raises:
-        ValueError: If a number is not above 0 and finite, or the window is refused.
-    """
-
-    scale: float | None = None
-    softcap: float | None = None
-    window: int | tuple[int, int] | None = None
-    is_causal: bool = False
-    sinks: bool = False
-
-    def __post_init__(self):
-        check_boolean(is_causal=self.is_causal, sinks=self.sinks)
-        if self.scale is not None:
-            check_above_zero(scale=self.scale)
-        if self.softcap is not None:
-            check_above_zero(softcap=self.softcap)
-        if self.window is not None:
-            window_sides(self.window, self.is_causal)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScaledDotProductAttentionConfig(Config):
-    """Attention without projections.
-
-    Attributes:
-        d_k: Width of queries and keys.
-        attention_dropout: Rate on the weights.
-        score: How scores are made; its scale defaults to 1 / sqrt(d_k).
-    """
-
-    component: ClassVar[str] = "ScaledDotProductAttention"
-    d_k: int
-    attention_dropout: float = 0.0
-    score: ScoreConfig = ScoreConfig()
-
-    def __post_init__(self):
-        check_positive(d_k=self.d_k)
-        check_rate(attention_dropout=self.attention_dropout)
-        check_kind(ScoreConfig, score=self.score)
-        if self.score.sinks:
-            raise ValueError("score.sinks=True needs heads: MultiHeadAttention has them")
+from .scaled_dot_product_attention import ScoreConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,31 +38,6 @@ class QKNormConfig(Config):
     def width(self, num_heads: int, head_dim: int) -> int:
         """Return the width of the norm of so many heads."""
         return head_dim if self.over == "head" else num_heads * head_dim
-
-
-@dataclass(frozen=True, kw_only=True)
-class HeadAttentionConfig(Config):
-    """One causal attention head without an output projection.
-
-    Attributes:
-        emb_size: Width of the input.
-        head_size: Width of queries, keys and values.
-        max_seq_len: Longest sequence accepted.
-    """
-
-    component: ClassVar[str] = "HeadAttention"
-    emb_size: int
-    head_size: int
-    max_seq_len: int
-
-    def __post_init__(self):
-        check_positive(
-            emb_size=self.emb_size, head_size=self.head_size, max_seq_len=self.max_seq_len
-        )
-
-    def leaves(self) -> Leaves:
-        head = linear_leaves(self.emb_size, self.head_size)
-        return under("q_proj", head) | under("k_proj", head) | under("v_proj", head)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,6 +106,12 @@ class AttentionConfig(Config):
     def key_width(self) -> int:
         """Return the width of the keys' and values' input."""
         return self.kv_dim or self.d_model
+
+    @property
+    def cache_rows(self) -> tuple[tuple[int, ...], ...]:
+        """Return the shape of what a cache holds of one position: its key and its value."""
+        _, K, H = self.sizes
+        return (K, H), (K, H)
 
     @property
     def biases(self) -> tuple[bool, bool, bool]:

@@ -3,9 +3,8 @@
 T positions   D model width   V vocabulary   L labels
 """
 
-from flax import nnx
-from jax import Array
-from jax import numpy as jnp
+import torch
+from torch import Tensor, nn
 
 from diptych.spec import (
     MaskedLMHeadConfig,
@@ -19,7 +18,7 @@ from diptych.spec.checks.sizes import check_width
 from . import functional
 from .embedding import Embedding
 from .linear import linear
-from .module import Module
+from .module import Module, config_of
 from .norm import LayerNorm
 
 
@@ -28,18 +27,17 @@ class NextSentenceHead(Module):
 
     Args:
         d_model: Width D of the pooled vector.
-        rngs: Where the parameters are drawn from.
 
     Raises:
         ValueError: If the width is below 1.
     """
 
-    def __init__(self, d_model: int, *, rngs: nnx.Rngs):
+    def __init__(self, d_model: int):
         super().__init__()
         self.config = NextSentenceHeadConfig(d_model=d_model)
-        self.classifier_proj = linear(d_model, 2, rngs=rngs)
+        self.classifier_proj = linear(d_model, 2)
 
-    def __call__(self, pooled: Array) -> Array:
+    def forward(self, pooled: Tensor) -> Tensor:
         """Score both answers.
 
         Args:
@@ -51,7 +49,7 @@ class NextSentenceHead(Module):
         Raises:
             ValueError: If the last axis is not D.
         """
-        check_width(pooled.shape, self.config.d_model)
+        check_width(tuple(pooled.shape), self.config.d_model)
         return self.classifier_proj(pooled)
 
 
@@ -62,25 +60,21 @@ class SequenceClassificationHead(Module):
         d_model: Width D of the pooled vector.
         num_labels: Number L of logits.
         dropout: Rate on the pooled vector.
-        rngs: Where the parameters are drawn from.
 
     Raises:
         ValueError: If a size or the rate is refused.
     """
 
-    def __init__(self, d_model: int, num_labels: int, *, dropout: float = 0.1, rngs: nnx.Rngs):
+    def __init__(self, d_model: int, num_labels: int, *, dropout: float = 0.1):
         super().__init__()
-        self.config = SequenceClassificationHeadConfig(
-            d_model=d_model, num_labels=num_labels, dropout=dropout
-        )
-        self.classifier_proj = linear(d_model, num_labels, rngs=rngs)
+        self.config = config_of(SequenceClassificationHeadConfig, locals())
+        self.classifier_proj = linear(d_model, num_labels)
 
-    def __call__(self, pooled: Array, *, rng_key: Array | None = None) -> Array:
+    def forward(self, pooled: Tensor) -> Tensor:
         """Score every label.
 
         Args:
             pooled: Vector of a sequence (..., D).
-            rng_key: Needed in training with a dropout above 0, else a ValueError.
 
         Returns:
             Logits (..., L).
@@ -88,9 +82,9 @@ class SequenceClassificationHead(Module):
         Raises:
             ValueError: If the last axis is not D.
         """
-        check_width(pooled.shape, self.config.d_model)
+        check_width(tuple(pooled.shape), self.config.d_model)
         rate = self.config.dropout if self.training else 0.0
-        return self.classifier_proj(functional.apply_dropout(pooled, rate, rng_key=rng_key))
+        return self.classifier_proj(functional.apply_dropout(pooled, rate))
 
 
 class TokenClassificationHead(Module):
@@ -100,25 +94,21 @@ class TokenClassificationHead(Module):
         d_model: Width D of the hidden states.
         num_labels: Number L of logits.
         dropout: Rate on the hidden states.
-        rngs: Where the parameters are drawn from.
 
     Raises:
         ValueError: If a size or the rate is refused.
     """
 
-    def __init__(self, d_model: int, num_labels: int, *, dropout: float = 0.1, rngs: nnx.Rngs):
+    def __init__(self, d_model: int, num_labels: int, *, dropout: float = 0.1):
         super().__init__()
-        self.config = TokenClassificationHeadConfig(
-            d_model=d_model, num_labels=num_labels, dropout=dropout
-        )
-        self.classifier_proj = linear(d_model, num_labels, rngs=rngs)
+        self.config = config_of(TokenClassificationHeadConfig, locals())
+        self.classifier_proj = linear(d_model, num_labels)
 
-    def __call__(self, x: Array, *, rng_key: Array | None = None) -> Array:
+    def forward(self, x: Tensor) -> Tensor:
         """Score every label at every position.
 
         Args:
             x: Hidden states (..., T, D).
-            rng_key: Needed in training with a dropout above 0, else a ValueError.
 
         Returns:
             Logits (..., T, L).
@@ -126,9 +116,9 @@ class TokenClassificationHead(Module):
         Raises:
             ValueError: If the last axis is not D.
         """
-        check_width(x.shape, self.config.d_model)
+        check_width(tuple(x.shape), self.config.d_model)
         rate = self.config.dropout if self.training else 0.0
-        return self.classifier_proj(functional.apply_dropout(x, rate, rng_key=rng_key))
+        return self.classifier_proj(functional.apply_dropout(x, rate))
 
 
 class QuestionAnsweringHead(Module):
@@ -136,18 +126,17 @@ class QuestionAnsweringHead(Module):
 
     Args:
         d_model: Width D of the hidden states.
-        rngs: Where the parameters are drawn from.
 
     Raises:
         ValueError: If the width is below 1.
     """
 
-    def __init__(self, d_model: int, *, rngs: nnx.Rngs):
+    def __init__(self, d_model: int):
         super().__init__()
         self.config = QuestionAnsweringHeadConfig(d_model=d_model)
-        self.span_proj = linear(d_model, 2, rngs=rngs)
+        self.span_proj = linear(d_model, 2)
 
-    def __call__(self, x: Array) -> tuple[Array, Array]:
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Score every position as the first and as the last of the answer.
 
         Args:
@@ -159,8 +148,8 @@ class QuestionAnsweringHead(Module):
         Raises:
             ValueError: If the last axis is not D.
         """
-        check_width(x.shape, self.config.d_model)
-        logits = self.span_proj(x)
+        check_width(tuple(x.shape), self.config.d_model)
+        logits = self.span_proj(x)  # (..., T, 2)
         return logits[..., 0], logits[..., 1]
 
 
@@ -175,7 +164,6 @@ class MaskedLMHead(Module):
         embed_dim: Width E of the token embedding; None means D.
         transform_bias: Whether the transform's linear map carries a bias.
         norm_bias: Whether its norm does.
-        rngs: Where the parameters are drawn from.
 
     Raises:
         ValueError: If a size, eps or the activation is refused.
@@ -191,24 +179,15 @@ class MaskedLMHead(Module):
         embed_dim: int | None = None,
         transform_bias: bool = True,
         norm_bias: bool = True,
-        rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = MaskedLMHeadConfig(
-            d_model=d_model,
-            vocab_size=vocab_size,
-            activation=activation,
-            eps=eps,
-            embed_dim=embed_dim,
-            transform_bias=transform_bias,
-            norm_bias=norm_bias,
-        )
+        self.config = config_of(MaskedLMHeadConfig, locals())
         width = self.config.width
-        self.transform_proj = linear(d_model, width, bias=transform_bias, rngs=rngs)
-        self.transform_norm = LayerNorm(width, eps=eps, bias=norm_bias, rngs=rngs)
-        self.vocab_bias_param = nnx.Param(jnp.zeros(vocab_size, jnp.float32))
+        self.transform_proj = linear(d_model, width, bias=transform_bias)
+        self.transform_norm = LayerNorm(width, eps=eps, bias=norm_bias)
+        self.vocab_bias_param = nn.Parameter(torch.zeros(vocab_size))
 
-    def __call__(self, x: Array, embedding: Embedding) -> Array:
+    def forward(self, x: Tensor, embedding: Embedding) -> Tensor:
         """Score every token at every position.
 
         Args:
@@ -221,6 +200,6 @@ class MaskedLMHead(Module):
         Raises:
             ValueError: If the last axis is not D.
         """
-        check_width(x.shape, self.config.d_model)
-        x = functional.activate(self.transform_proj(x), self.config.activation)
-        return embedding.attend(self.transform_norm(x)) + self.vocab_bias_param[...]
+        check_width(tuple(x.shape), self.config.d_model)
+        x = functional.activate(self.transform_proj(x), self.config.activation)  # (..., T, E)
+        return embedding.attend(self.transform_norm(x)) + self.vocab_bias_param  # (..., T, V)

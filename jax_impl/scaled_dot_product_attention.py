@@ -1,18 +1,16 @@
-"""Attention without an output projection: without any projection, and one causal head.
+"""Scaled dot-product attention without projections.
 
 B batch   T query positions   S key positions   N query heads   K key/value heads
 H head width
 """
 
-from flax import nnx
 from jax import Array
 
-from diptych.spec import HeadAttentionConfig, ScaledDotProductAttentionConfig, ScoreConfig
-from diptych.spec.checks.sizes import check_length, check_sequence, check_width
+from diptych.spec import ScaledDotProductAttentionConfig, ScoreConfig
+from diptych.spec.checks.sizes import check_width
 
 from . import functional
-from .linear import linear
-from .module import Module
+from .module import Module, config_of
 
 
 class ScaledDotProductAttention(Module):
@@ -35,9 +33,7 @@ class ScaledDotProductAttention(Module):
         score: ScoreConfig = ScoreConfig(),
     ):
         super().__init__()
-        self.config = ScaledDotProductAttentionConfig(
-            d_k=d_k, attention_dropout=attention_dropout, score=score
-        )
+        self.config = config_of(ScaledDotProductAttentionConfig, locals())
 
     def __call__(
         self,
@@ -95,64 +91,3 @@ class ScaledDotProductAttention(Module):
             need_weights=need_weights,
             rng_key=rng_key,
         )
-
-
-class HeadAttention(Module):
-    """One causal attention head without an output projection.
-
-    Args:
-        emb_size: Width of the input.
-        head_size: Width H of queries, keys and values.
-        max_seq_len: Longest sequence accepted.
-        rngs: Where the parameters are drawn from.
-
-    Raises:
-        ValueError: If a size is below 1.
-    """
-
-    def __init__(self, emb_size: int, head_size: int, max_seq_len: int, *, rngs: nnx.Rngs):
-        super().__init__()
-        self.config = HeadAttentionConfig(
-            emb_size=emb_size, head_size=head_size, max_seq_len=max_seq_len
-        )
-        self.q_proj = linear(emb_size, head_size, rngs=rngs)
-        self.k_proj = linear(emb_size, head_size, rngs=rngs)
-        self.v_proj = linear(emb_size, head_size, rngs=rngs)
-
-    def get_attention_weights(self, x: Array) -> Array:
-        """Return the weights with which each position reads itself and those before it.
-
-        Args:
-            x: (..., T, emb_size).
-
-        Returns:
-            (..., T, T) in the dtype of ``x``.
-
-        Raises:
-            ValueError: If T exceeds ``max_seq_len``, or the width is not ``emb_size``.
-        """
-        return self(x, need_weights=True)[1]
-
-    def __call__(self, x: Array, *, need_weights: bool = False) -> Array | tuple[Array, Array]:
-        """Attend from each position to itself and those before it.
-
-        Args:
-            x: (..., T, emb_size).
-            need_weights: Whether to return the weights (..., T, T) too.
-
-        Returns:
-            Output (..., T, head_size) in the dtype of ``x``, or the pair of output and weights.
-
-        Raises:
-            ValueError: If T exceeds ``max_seq_len``, or the width is not ``emb_size``.
-        """
-        check_sequence(x.shape, self.config.emb_size)
-        check_length(x.shape[-2], self.config.max_seq_len)
-        output, weights = functional.scaled_dot_product_attention(
-            self.q_proj(x),
-            self.k_proj(x),
-            self.v_proj(x),
-            is_causal=True,
-            need_weights=need_weights,
-        )
-        return output if weights is None else (output, weights)
