@@ -16,7 +16,7 @@ def printable(text: str, longest: int | None = _LONGEST_NAME) -> str:
 
 
 def fault(path: str | PathLike[str], cause: str, key: str | None = None) -> CheckpointError:
-    """The error ``FILE: KEY: CAUSE`` for a file that cannot be read.
+    """Return the error ``FILE: KEY: CAUSE`` for a file that cannot be read.
 
     Args:
         path: The file.

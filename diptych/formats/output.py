@@ -14,7 +14,7 @@ from .limits import check_shape
 class Planned(NamedTuple):
     """A tensor that will be written.
 
-    Args:
+    Attributes:
         name: Its name in the file.
         dtype: A code of ``diptych.tensors.dtypes``.
         shape: Its shape.
@@ -37,7 +37,7 @@ class OutputFile:
         path: The file, which must not exist.
 
     Raises:
-        OSError: It exists, or cannot be made.
+        OSError: If it exists, or cannot be made.
     """
 
     def __init__(self, path: Path):
@@ -66,10 +66,10 @@ class OutputFile:
 def planned_arrays(
     plan: Sequence[Planned], arrays: Iterable[tuple[str, np.ndarray]]
 ) -> Iterator[tuple[Planned, np.ndarray]]:
-    """Each planned tensor with its values; nothing beyond the last one is taken from ``arrays``.
+    """Yield each planned tensor with its values, and take nothing beyond the last of them.
 
     Raises:
-        ValueError: A tensor is not the planned one.
+        ValueError: If a tensor is not the planned one.
     """
     remaining = iter(arrays)
     for planned in plan:
@@ -81,7 +81,7 @@ def planned_arrays(
 
 
 def to_bytes(values: np.ndarray) -> memoryview:
-    """The values' bytes in C order, least significant byte first, whatever the array's layout.
+    """Return the values' bytes in C order, least significant byte first.
 
     Args:
         values: Array of any strides, transposed, broadcast or reversed, and either byte order.

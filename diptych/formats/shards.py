@@ -23,7 +23,7 @@ _LONGEST_INDEX = 1 << 27
 def read_sharded(
     index: Path, read_file: Callable[[Path], Container], separator: str = "."
 ) -> Container:
-    """The tensors of all files that an index names.
+    """Return the tensors of all files that an index names.
 
     Args:
         index: The index, JSON with ``weight_map`` (tensor name -> file name beside the index).
@@ -31,7 +31,7 @@ def read_sharded(
         separator: What the index has between the parts of a name, where files have a dot.
 
     Raises:
-        CheckpointError: The index or a file is damaged, or they contradict each other.
+        CheckpointError: If the index or a file is damaged, or they contradict each other.
     """
     weight_map, total_size = _read_index(index)
     if separator != ".":
@@ -106,7 +106,7 @@ def write_sharded(
 
 
 def split_plan(plan: Sequence[Planned], max_shard_size: int | None) -> list[list[Planned]]:
-    """The plan cut, in its order, into shards of at most ``max_shard_size`` bytes of tensors."""
+    """Return the plan cut, in its order, into shards of at most ``max_shard_size`` bytes."""
     shards: list[list[Planned]] = [[]]
     size = 0
     for planned in plan:

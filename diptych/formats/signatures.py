@@ -16,7 +16,7 @@ _WEB_PAGES = (b"<!doctype", b"<html", b"<?xml", b"<head")
 
 
 def identify(start: bytes, size: int) -> str | None:
-    """What a file is, as the end of a sentence that begins with "is".
+    """Return what a file is, as the end of a sentence that begins with "is".
 
     Args:
         start: Its first bytes, 512 are enough.
@@ -42,5 +42,5 @@ def identify(start: bytes, size: int) -> str | None:
 
 
 def is_safetensors(start: bytes, size: int) -> bool:
-    """Whether a file begins as safetensors files do: a length that fits, then an object."""
+    """Return whether a file begins as safetensors files do: a length that fits, then an object."""
     return start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= size - 8

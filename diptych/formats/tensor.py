@@ -22,7 +22,7 @@ _PIECE = 1 << 20
 class Tensor:
     """A tensor in a file, not yet read.
 
-    Args:
+    Attributes:
         name: Its name in the file.
         dtype: A code of ``diptych.tensors.dtypes``.
         shape: Its shape.
@@ -42,7 +42,7 @@ class Tensor:
 
     @property
     def path(self) -> Path:
-        """The file that holds it."""
+        """Return the file that holds it."""
         return self.source.path
 
     @property
@@ -52,17 +52,17 @@ class Tensor:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of its values."""
+        """Return the bytes of its values."""
         return math.prod(self.shape) * item_size(self.dtype)
 
     def read(self) -> np.ndarray:
-        """Its values, in memory of their own, C order and native byte order.
+        """Return its values, in memory of their own, C order and native byte order.
 
         Returns:
             Array of ``shape`` and of the numpy or ml_dtypes dtype of ``dtype``.
 
         Raises:
-            CheckpointError: The file changed, or a boolean is neither 0 nor 1.
+            CheckpointError: If the file changed, or a boolean is neither 0 nor 1.
         """
         values = np.empty(self.shape, numpy_dtype(self.dtype))
         if values.size == 0:
@@ -81,7 +81,7 @@ class Tensor:
         return values
 
     def pieces(self) -> Iterator[memoryview]:
-        """The bytes that ``read`` gives, in order; each piece is overwritten by the next.
+        """Yield the bytes that ``read`` gives, in order; each piece is overwritten by the next.
 
         Raises:
             CheckpointError: As ``read``.

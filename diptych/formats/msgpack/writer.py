@@ -29,8 +29,8 @@ def write_msgpack(
         arrays: Name and values of every tensor, in the order of ``plan``.
 
     Raises:
-        ValueError: A name is a tensor and a folder of names, or the arrays are not as planned.
-        OSError: The disk.
+        ValueError: If a name is a tensor and a folder of names, or the arrays are not as planned.
+        OSError: If the disk fails.
     """
     layout = _Layout()
     layout.add_tree(_tree(plan))
@@ -141,7 +141,7 @@ def _integer(value: int) -> bytes:
 
 
 def _head(first: int, width: int, value: int) -> bytes:
-    """A first byte and a length or number behind it, in the fewest of ``width``, twice it, ..."""
+    """Return a first byte and a number behind it, in the fewest bytes of ``width``, twice it, ..."""
     while value >> (8 * width):
         first, width = first + 1, 2 * width
     return bytes([first]) + value.to_bytes(width, "big")

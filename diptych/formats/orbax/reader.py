@@ -28,22 +28,22 @@ _MOST_LISTED = 20
 
 
 def read_orbax(path: Path) -> Container:
-    """The tensors of one item.
+    """Return the tensors of one item.
 
     Args:
         path: Its ``_METADATA``, or another of its files.
 
     Raises:
-        CheckpointError: It is damaged, unfinished, or holds what is not read.
+        CheckpointError: If it is damaged, unfinished, or holds what is not read.
     """
     return select_only(read_item(path.parent))
 
 
 def select_only(container: Container) -> Container:
-    """The container with the tensors of its only branch that has any, if there is only one.
+    """Return the container with the tensors of its only branch that has any, if there is only one.
 
     Raises:
-        CheckpointError: There is none.
+        CheckpointError: If there is none.
     """
     with_tensors = [key for key, branch in container.tree.items() if branch.tensors]
     refused = [key for key, branch in container.tree.items() if branch.refused]
@@ -55,7 +55,7 @@ def select_only(container: Container) -> Container:
 
 
 def read_item(folder: Path) -> Container:
-    """What one item holds, as the tree of a container, with no branch chosen.
+    """Return what one item holds, as the tree of a container, with no branch chosen.
 
     Raises:
         CheckpointError: As ``read_orbax``.
@@ -87,7 +87,7 @@ def read_item(folder: Path) -> Container:
 def _read_leaves(
     folder: Path, metadata: OrbaxMetadata, files: Mapping[str, Path]
 ) -> tuple[dict[tuple[str, ...], Leaf], list[str]]:
-    """Every leaf by its path, and the arrays that are stored but in no leaf."""
+    """Return every leaf by its path, and the arrays that are stored but in no leaf."""
     store: KeyStore
     if metadata.is_ocdbt is False and MANIFEST in files:
         raise fault(files[MANIFEST], f"is there, but {METADATA} says that there is no database")
@@ -112,7 +112,7 @@ def _read_leaves(
 
 
 def _group_keys(keys: Collection[str], metadata_name: str) -> dict[str, set[str]]:
-    """The keys of each array's chunks, behind the array's own."""
+    """Return the keys of each array's chunks, behind the array's own."""
     suffix = f"/{metadata_name}"
     chunks: dict[str, set[str]] = {
         key.removesuffix(suffix): set() for key in keys if key.endswith(suffix)
@@ -132,7 +132,7 @@ def _group_keys(keys: Collection[str], metadata_name: str) -> dict[str, set[str]
 def _read_array(
     store: KeyStore, metadata: OrbaxMetadata, name: str, stored: Collection[str], most: int
 ) -> Leaf:
-    """The tensor of an array, or why its dtype is not carried."""
+    """Return the tensor of an array, or why its dtype is not carried."""
     key = f"{name}/{'zarr.json' if metadata.is_zarr3 else '.zarray'}"
     text = store.read(key)
     if len(text) > _LONGEST_LAYOUT:
@@ -159,7 +159,7 @@ def _read_array(
 
 
 def _random_keys(files: Mapping[str, Path]) -> set[str]:
-    """The names of the arrays that are keys of a random generator."""
+    """Return the names of the arrays that are keys of a random generator."""
     names: set[str] = set()
     for path in files.values():
         if path.parent.name != "array_metadatas":

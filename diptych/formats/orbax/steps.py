@@ -13,12 +13,12 @@ _STEP = re.compile(r"(?:.*[_.-])?\d+")
 
 
 def read_steps(folder: Path) -> Container | None:
-    """The tensors of the one step in a manager's folder, or of a step's folder; None if neither.
+    """Return the tensors of a step's folder, or of the one step in a manager's; None if neither.
 
     Several items of a step (``params``, ``state`` ...) become branches of that name.
 
     Raises:
-        CheckpointError: There are several steps, or an item is damaged.
+        CheckpointError: If there are several steps, or an item is damaged.
     """
     if _is_step(folder):
         return _read_step(folder, ())

@@ -46,8 +46,8 @@ def write_orbax(
         The paths of the files written, in the folder.
 
     Raises:
-        ValueError: A name cannot be a path of keys, or the arrays are not as planned.
-        OSError: The disk.
+        ValueError: If a name cannot be a path of keys, or the arrays are not as planned.
+        OSError: If the disk fails.
     """
     paths = {planned.name: _keys(planned.name, is_state) for planned in plan}
     _check_paths(paths)

@@ -20,10 +20,10 @@ ABSENT_FROM_FORMAT = "C128"
 
 
 def read_safetensors(path: Path) -> Container:
-    """The tensors of one file, from its header.
+    """Return the tensors of one file, from its header.
 
     Raises:
-        CheckpointError: The file is damaged, is something else, or holds what is not read.
+        CheckpointError: If the file is damaged, is something else, or holds what is not read.
     """
     source = FileSource(path)
     header_bytes = _read_header(source)

@@ -27,9 +27,9 @@ def write_safetensors(
         metadata: Texts for the header; "format" must be among them, since loaders ask for it.
 
     Raises:
-        ValueError: The format has no such dtype, "format" is missing, or the arrays are not as
+        ValueError: If the format has no such dtype, "format" is missing, or the arrays are not as
             planned.
-        OSError: The disk.
+        OSError: If the disk fails.
     """
     if "format" not in metadata:
         raise ValueError('metadata must have "format", since loaders ask for it')

@@ -25,10 +25,10 @@ _STEPS_PER_STORAGE = 64
 
 
 def read_torch_pickle(path: Path) -> Container:
-    """The tensors of one file, from its pickle.
+    """Return the tensors of one file, from its pickle.
 
     Raises:
-        CheckpointError: The file is damaged, is something else, or holds what is not read.
+        CheckpointError: If the file is damaged, is something else, or holds what is not read.
     """
     source = FileSource(path)
     start = source.read(0, 512)
@@ -86,7 +86,7 @@ def _read_zip(source: FileSource) -> dict[str, Branch]:
 
 
 def _find_prefix(records: dict[str, Record]) -> str:
-    """The folder in the archive that everything lies in, with its slash."""
+    """Return the folder in the archive that everything lies in, with its slash."""
     if any(name.endswith("/constants.pkl") or "/code/" in name for name in records):
         raise ValueError("is a TorchScript archive: save the module's state_dict() instead")
     if any(name.endswith(".npy") for name in records):

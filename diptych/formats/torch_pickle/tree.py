@@ -39,10 +39,10 @@ class PickleTree:
         self._branches: dict[str, Branch] = {}
 
     def read(self, root: object) -> dict[str, Branch]:
-        """The branches by path, the root's path being "".
+        """Return the branches by path, the root's path being "".
 
         Raises:
-            CheckpointError: The root is no dictionary, or something in it is damaged or ambiguous.
+            CheckpointError: If the root is no dictionary, or what it holds damaged or ambiguous.
         """
         if isinstance(root, Opaque):
             raise fault(self._path, f"holds {root.what}: save its state_dict() instead")
@@ -95,7 +95,7 @@ class PickleTree:
             raise fault(self._path, cause, _join(path, twins[1]))
 
     def _inner_pairs(self, value: object) -> list[tuple[object, object]] | None:
-        """The pairs of a dictionary, or of a sequence that has more in it than numbers."""
+        """Return the pairs of a dictionary, or of a sequence that has more in it than numbers."""
         if isinstance(value, Dictionary):
             return value
         if isinstance(value, list | tuple):
@@ -111,7 +111,7 @@ class PickleTree:
             raise fault(self._path, "its pickle unfolds into too many values")
 
     def _tensor(self, full_name: str, name: str, value: View | NumpyArray) -> Tensor | str:
-        """The tensor, or why it cannot be read."""
+        """Return the tensor, or why it cannot be read."""
         try:
             check_name(name)
         except ValueError as error:

@@ -28,8 +28,8 @@ def write_torch_pickle(
         arrays: Name and values of every tensor, in the order of ``plan``.
 
     Raises:
-        ValueError: The arrays are not as planned.
-        OSError: The disk.
+        ValueError: If the arrays are not as planned.
+        OSError: If the disk fails.
     """
     with OutputFile(path) as file:
         archive = ZipWriter(file)
@@ -42,7 +42,7 @@ def write_torch_pickle(
 
 
 def _pickle(plan: Sequence[Planned]) -> bytes:
-    """The pickle, of protocol 2, of an ordered dictionary."""
+    """Return the pickle, of protocol 2, of an ordered dictionary."""
     pickler = _Pickler()
     pickler.parts.append(b"\x80\x02")
     pickler.add_empty_dictionary()
