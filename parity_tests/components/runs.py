@@ -11,7 +11,7 @@ from flax import nnx
 
 import jax_impl
 import torch_impl
-from diptych.convert.layouts.panels import layout_rules
+from diptych.convert import layout_rules
 from diptych.parity.rounding import FLOAT32, rounding_noise
 from diptych.rules.rules import convert_tensors, inverse
 from diptych.spec import Config

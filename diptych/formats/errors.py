@@ -8,15 +8,15 @@ _LONGEST_NAME = 200
 _LONGEST_LINE = 4096
 
 
-def printable(text: str, longest: int = _LONGEST_NAME) -> str:
-    """The text with every unprintable character escaped, and cut where it is too long."""
-    if len(text) > longest:
+def printable(text: str, longest: int | None = _LONGEST_NAME) -> str:
+    """Return a text that steers no terminal, cut where it is longer than ``longest``."""
+    if longest is not None and len(text) > longest:
         text = text[:longest] + "..."
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def fault(path: str | PathLike[str], cause: str, key: str | None = None) -> CheckpointError:
-    """The error ``FILE: KEY: CAUSE`` for a file that cannot be read.
+    """Return the error ``FILE: KEY: CAUSE`` for a file that cannot be read.
 
     Args:
         path: The file.

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Collection
 
-from ...formats import Container, fault
+from ...formats.container import Container
+from ...formats.errors import fault
 
 MAX_LISTED = 20  # names in one note
 
 
-def choose_branch(
+def choose_state_dict(
     container: Container, fits: Callable[[Collection[str]], bool], what: str
 ) -> tuple[Container, list[str]]:
     """Return the container with the tensors of one dictionary, and a note of what lies outside.
@@ -34,6 +35,11 @@ def choose_branch(
 
 
 def _outside(container: Container) -> list[str]:
+    """Return what is not read: other dictionaries with tensors, and what lies beside the chosen.
+
+    One dictionary may be in the tree under several paths, so that those whose tensors are all the
+    chosen one's, by place in the file, are not called unread.
+    """
     chosen = [path for path, b in container.tree.items() if b.tensors is container.tensors]
     places = {(id(tensor.source), tensor.position) for tensor in container.tensors.values()}
 

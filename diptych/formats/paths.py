@@ -3,11 +3,11 @@
 from os import PathLike
 from pathlib import Path
 
-from .fault import fault
+from .errors import fault
 
 
 def contained(folder: Path, name: str, said_by: str | PathLike[str]) -> Path:
-    """A file of a folder, after a check that it does not lead out of it.
+    """Return the path of a file in a folder, once it is sure not to lead out of it.
 
     The files of a hub cache (``snapshots/REVISION/``) are links into the sibling folder ``blobs``
     of the same entry, which is as good as the folder itself.
@@ -21,7 +21,7 @@ def contained(folder: Path, name: str, said_by: str | PathLike[str]) -> Path:
         The path ``folder / name``, whether or not such a file exists.
 
     Raises:
-        CheckpointError: The name is a path, or the file is a link that leads elsewhere.
+        CheckpointError: If the name is a path, or the file is a link that leads elsewhere.
     """
     if name in ("", ".", "..") or any(char in name for char in "/\\:\0"):
         raise fault(said_by, "is not the plain name of a file in the same folder", name)

@@ -6,17 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
-from ..rules.rules import assign_rules, rule
+from ..formats import FORMATS
+from ..rules import rule
 from ..spec import Config
-from ..spec.checks.sizes import Shape, check_names_and_shapes
-from ..tensors.bits import TensorSpec
+from ..spec.checks.sizes import check_names_and_shapes
 from ..tensors.cast import cast_code
 from ..tensors.dtypes import code_of
-from .checkpoint import Checkpoint, open_checkpoint
-from .layouts.leaf import LeafTensor
-from .layouts.panels import BUFFER_PREFIX, layout_rules
+from .checkpoint import Checkpoint
+from .layouts.layout import BUFFER_PREFIX, LAYOUTS, PanelLayout
+from .layouts.lazy_tensors import LazyTensor
 from .manifest import VERSION
-from .plan import FILE_NAMES, Plan, make_plan, native_files, plan_steps
+from .plan import Plan, make_plan, plan_steps
+from .reading import open_checkpoint
 from .run import run_steps, write_plan
 
 
@@ -82,34 +83,25 @@ def write_model(
     """
     if component != config.component:
         raise ValueError(f"component={component!r} is not that of {type(config).__name__}")
-    expected = layout_shapes(config, layout)
+    names_of_panel = LAYOUTS[layout]
+    assert isinstance(names_of_panel, PanelLayout)
+    expected = names_of_panel.shapes(config)
     given = {name: tuple(values.shape) for name, values in tensors.items()}
     check_names_and_shapes(expected, given, what=f"tensors of {component}")
-    leaves = {name: _leaf(values) for name, values in tensors.items()}
+    leaves = {name: _in_memory(values) for name, values in tensors.items()}
     keep = tuple(rule(name, name) for name in tensors)
     plan = Plan(
         layout=layout,
-        container="safetensors",
-        file_name=FILE_NAMES["safetensors", layout],
+        container=names_of_panel.usual_format,
+        file_name=FORMATS[names_of_panel.usual_format].name_in(layout),
         steps=plan_steps(leaves, keep, {}, None, where=str(path)),
         dtype=None,
-        files=native_files(config),
+        files=names_of_panel.files_of(config),
         companions={},
         body={"version": VERSION, "layout": layout, "component": component},
     )
     write_plan(plan, path, overwrite=overwrite)
 
 
-def layout_shapes(config: Config, layout: str) -> dict[str, Shape]:
-    """Return the name and shape of every parameter of a component in a panel's layout."""
-    specs = {name: TensorSpec("F32", leaf.shape) for name, leaf in config.leaves().items()}
-    if layout == "torch":
-        return {name: spec.shape for name, spec in specs.items()}
-    steps, _ = assign_rules(specs, layout_rules(config))
-    return {
-        step.targets[0]: step.transform.outputs([specs[step.sources[0]]])[0].shape for step in steps
-    }
-
-
-def _leaf(values: np.ndarray) -> LeafTensor:
-    return LeafTensor(code_of(values.dtype), values.shape, lambda: values)
+def _in_memory(values: np.ndarray) -> LazyTensor:
+    return LazyTensor(code_of(values.dtype), values.shape, lambda: values)

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from .container import Branch, Container
-from .tensor import Tensor
+from ..container import Branch, Container
+from ..tensor import Tensor
 
 PARAMETERS = "params"
 """The collection that Linen keeps a model's parameters in."""
@@ -13,7 +13,7 @@ TRAINING = ("dropout_rng", "dynamic_scale", "epoch", "opt_state", "rng", "rngs",
 
 
 def pick_parameters(container: Container) -> Container:
-    """The same container, its tensors those of the one collection of parameters in the tree.
+    """Return the same container, its tensors those of the one collection of parameters in the tree.
 
     Other collections, such as "batch_stats", stay under their whole names, since a model may need
     them. What only training needs is left out, in a dictionary of its own in ``tree``. Several
@@ -44,7 +44,7 @@ def pick_parameters(container: Container) -> Container:
 
 
 def _collection(name: str) -> str:
-    """The path of the collection of parameters, or of training's part, that a name is in."""
+    """Return the path of the collection of parameters, or of training's part, that a name is in."""
     parts = name.split(".")
     if parts[0] in TRAINING:
         return parts[0]

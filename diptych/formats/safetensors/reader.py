@@ -1,35 +1,29 @@
-"""Reading and writing safetensors files.
+"""Reading safetensors files.
 
 A file is the header's length (8 bytes, little endian), the header (JSON: name -> dtype, shape and
 data_offsets) and the values, without a gap: https://github.com/huggingface/safetensors#format.
 """
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
+from ..container import Container
+from ..errors import fault
+from ..json import JsonReader
+from ..limits import MOST_AXES, MOST_TENSORS, check_name, check_shape, find_twins
+from ..signatures import identify
+from ..source import FileSource
+from ..tensor import Tensor
 
-from ..tensors.dtypes import item_size
-from .container import Container
-from .fault import fault
-from .names import MOST_AXES, MOST_TENSORS, check_name, check_shape, find_twins
-from .output import OutputFile, Planned, planned_arrays, to_bytes
-from .recognise import recognise
-from .source import FileSource
-from .strict_json import JsonReader
-from .tensor import Tensor
-
-SUFFIX = ".safetensors"
 _LONGEST_HEADER = 100_000_000
-_ABSENT_FROM_FORMAT = "C128"
+ABSENT_FROM_FORMAT = "C128"
 
 
 def read_safetensors(path: Path) -> Container:
-    """The tensors of one file, from its header.
+    """Return the tensors of one file, from its header.
 
     Raises:
-        CheckpointError: The file is damaged, is something else, or holds what is not read.
+        CheckpointError: If the file is damaged, is something else, or holds what is not read.
     """
     source = FileSource(path)
     header_bytes = _read_header(source)
@@ -57,52 +51,11 @@ def read_safetensors(path: Path) -> Container:
     return Container("safetensors", (path,), tensors, metadata)
 
 
-def write_safetensors(
-    path: Path,
-    plan: Sequence[Planned],
-    arrays: Iterable[tuple[str, np.ndarray]],
-    metadata: Mapping[str, str],
-) -> None:
-    """Writes one file, one tensor in memory at a time, and syncs it.
-
-    Args:
-        path: The file, which must not exist.
-        plan: Name, dtype and shape of every tensor.
-        arrays: Name and values of every tensor, in the order of ``plan``.
-        metadata: Texts for the header; "format" must be among them, since loaders ask for it.
-
-    Raises:
-        ValueError: The format has no such dtype, "format" is missing, or the arrays are not as
-            planned.
-        OSError: The disk.
-    """
-    if "format" not in metadata:
-        raise ValueError('metadata must have "format", since loaders ask for it')
-    for planned in plan:
-        if planned.dtype == _ABSENT_FROM_FORMAT:
-            raise ValueError(f"{planned.name}: safetensors has no dtype {planned.dtype}")
-    # The widest elements first, so that every tensor is aligned, as loaders expect.
-    ordered = sorted(plan, key=lambda planned: -item_size(planned.dtype))
-    entries: dict[str, object] = {"__metadata__": dict(sorted(metadata.items()))}
-    places: dict[str, int] = {}
-    end = 0
-    for name, dtype, shape in ordered:
-        places[name] = end
-        end += check_shape(dtype, shape)
-        entries[name] = {"dtype": dtype, "shape": shape, "data_offsets": [places[name], end]}
-    header = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
-    header += b" " * (-len(header) % 8)
-    with OutputFile(path) as file:
-        file.write(len(header).to_bytes(8, "little") + header, 0)
-        for planned, values in planned_arrays(plan, arrays):
-            file.write(to_bytes(values), 8 + len(header) + places[planned.name])
-
-
 def _read_header(source: FileSource) -> bytes:
     start = source.read(0, 512)
     length = int.from_bytes(start[:8], "little")
     if len(start) < 8 or start[8:9] != b"{" or length > source.size - 8:
-        kind = recognise(start, source.size)
+        kind = identify(start, source.size)
         if kind is not None:
             raise fault(source.path, f"is {kind}")
     if len(start) < 8:
@@ -143,7 +96,7 @@ def _read_entry(header: JsonReader, name: str, source: FileSource, start: int) -
             raise ValueError(f"unknown field {entry_key!r}")
     if dtype is None or shape is None or offsets is None or len(offsets) != 2:
         raise ValueError("needs dtype, shape and two data_offsets")
-    if dtype == _ABSENT_FROM_FORMAT:
+    if dtype == ABSENT_FROM_FORMAT:
         raise ValueError(f"safetensors has no dtype {dtype}")
     nbytes = check_shape(dtype, shape)
     begin, end = offsets

@@ -1,4 +1,4 @@
-"""Tensors under their canonical names, read when they are asked for."""
+"""Tensors whose header is known and whose values are read when they are asked for."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,18 +6,22 @@ from functools import partial
 
 import numpy as np
 
-from ...formats import Tensor, fault
-from ...rules.rules import Rule, Step, assign_rules, inverse
+from ...families import Recreated, recreate
+from ...formats.errors import fault
+from ...formats.tensor import Tensor
+from ...rules import Rule, Step, assign_rules, inverse
 from ...spec import Leaves
 from ...spec.checks.sizes import Shape
 from ...tensors.bits import TensorSpec, contiguous
 from ...tensors.cast import cast_values, target_code
+from ...tensors.dtypes import numpy_dtype
+from .layout import BUFFER_PREFIX
 
 FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ")
 
 
 @dataclass(frozen=True)
-class LeafTensor:
+class LazyTensor:
     """One tensor, not yet read.
 
     Attributes:
@@ -30,10 +34,15 @@ class LeafTensor:
     shape: Shape
     read: Callable[[], np.ndarray]
 
+    @property
+    def spec(self) -> TensorSpec:
+        """Return its header."""
+        return TensorSpec(self.dtype, self.shape)
+
 
 def read_leaves(
     tensors: Mapping[str, Tensor], rules: Sequence[Rule], expected: Leaves
-) -> tuple[dict[str, LeafTensor], list[str]]:
+) -> tuple[dict[str, LazyTensor], list[str]]:
     """Return the leaves that stored tensors give through rules, from headers only.
 
     Args:
@@ -49,14 +58,12 @@ def read_leaves(
     steps, faults = assign_rules(
         tensors, rules, known=[name for names in sources.values() for name in names]
     )
-    leaves: dict[str, LeafTensor] = {}
+    leaves: dict[str, LazyTensor] = {}
     applied = _Applied(tensors)
     for step in steps:
         names = ", ".join(step.sources)
         try:
-            specs = step.transform.outputs(
-                [TensorSpec(tensors[name].dtype, tensors[name].shape) for name in step.sources]
-            )
+            specs = step.transform.outputs([tensors[name].spec for name in step.sources])
         except ValueError as error:
             faults.append(f"{names}: {error}")
             continue
@@ -67,7 +74,7 @@ def read_leaves(
                 faults.append(f"{names}: shape {spec.shape}, expected {expected[target].shape}")
             elif spec.dtype not in FLOATING:
                 faults.append(f"{names}: a parameter of dtype {spec.dtype}: dequantise first")
-            leaves[target] = LeafTensor(*spec, partial(applied.output, step, place))
+            leaves[target] = LazyTensor(*spec, partial(applied.output, step, place))
     faults += [
         f"{', '.join(sources.get(name, (name,)))}: missing"
         for name in expected
@@ -82,15 +89,41 @@ def source_names(rules: Sequence[Rule], leaves: Leaves) -> dict[str, tuple[str, 
     return {name: step.targets for step in steps for name in step.sources}
 
 
-def stored_leaf(tensor: Tensor) -> LeafTensor:
+def stored_tensor(tensor: Tensor) -> LazyTensor:
     """Return a stored tensor as it is."""
-    return LeafTensor(tensor.dtype, tensor.shape, tensor.read)
+    return LazyTensor(tensor.dtype, tensor.shape, tensor.read)
 
 
-def cast_leaf(leaf: LeafTensor, code: str) -> LeafTensor:
+def cast_tensor(tensor: LazyTensor, code: str) -> LazyTensor:
     """Return a tensor that is cast when it is read, if its dtype is one that a cast takes."""
-    target = target_code(leaf.dtype, code)
-    return LeafTensor(target, leaf.shape, lambda: cast_values(contiguous(leaf.read()), target)[0])
+    target = target_code(tensor.dtype, code)
+    return LazyTensor(
+        target, tensor.shape, lambda: cast_values(contiguous(tensor.read()), target)[0]
+    )
+
+
+def made_tensor(entry: Recreated) -> LazyTensor:
+    """Return a buffer that a recipe gives."""
+
+    def make() -> np.ndarray:
+        made = recreate(entry.recipe, numpy_dtype(entry.dtype), entry.shape)
+        assert made is not None
+        return made
+
+    return LazyTensor(entry.dtype, entry.shape, make)
+
+
+def split_buffers(
+    tensors: Mapping[str, Tensor],
+) -> tuple[dict[str, Tensor], dict[str, LazyTensor]]:
+    """Return the parameters, and by source name the buffers that travel beside them."""
+    parameters = {n: tensor for n, tensor in tensors.items() if not n.startswith(BUFFER_PREFIX)}
+    buffers = {
+        name.removeprefix(BUFFER_PREFIX): stored_tensor(tensor)
+        for name, tensor in tensors.items()
+        if name.startswith(BUFFER_PREFIX)
+    }
+    return parameters, buffers
 
 
 class _Applied:

@@ -1,54 +1,47 @@
-"""Reading a family's own layouts: which family, which settings, which variants, which buffers."""
+"""Reading the layouts of families: which family, which settings, which variants, which buffers."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from ...families import FAMILIES, Family, Recreated, named_family, recreate
 from ...families.settings import with_settings
-from ...formats import Container, Tensor, fault
-from ...rules.rules import MAX_SUGGESTIONS, name_faults, raise_faults
+from ...formats.container import Container
+from ...formats.errors import fault
+from ...formats.tensor import Tensor
+from ...rules import MAX_SUGGESTIONS, name_faults, raise_faults
 from ...spec.checks.sizes import nearest
 from ...spec.errors import CheckpointError
 from ...tensors.bits import same_bytes
 from ...tensors.dtypes import numpy_dtype
-from .branches import choose_branch
-from .leaf import LeafTensor, read_leaves, stored_leaf
-from .linen import as_torch, is_linen, linen_names, respell, torch_name
-from .native import recorded_origin
-from .panels import BUFFER_PREFIX
+from ..checkpoint import Checkpoint, Opened, ReadOptions
+from .layout import family_layout
+from .lazy_tensors import LazyTensor, read_leaves, stored_tensor
+from .origin import Origin
+from .state_dicts import choose_state_dict
 
 WRAPPERS = ("module", "_orig_mod")
 """What data-parallel training and compilation put into names, at any depth."""
 
 
-def read_foreign(
-    container: Container,
-    given: Mapping[str, Any],
-    where: str,
-    *,
-    family: str | Family | None,
-    settings: Mapping[str, Any],
-    ignored: Collection[str],
-    manifest: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Return the fields of a ``Checkpoint`` in the layout "hf" or "hf-flax".
-
-    Path and companions are left out. Of a manifest only "hf-flax" needs what it says: names in
-    Linen do not tell how the same model was spelled in torch.
+def read_family(opened: Opened, options: ReadOptions) -> Checkpoint:
+    """Return a checkpoint in one of the layouts with a family's own names.
 
     Raises:
         CheckpointError: If the family is not clear, a setting is refused, or a tensor is missing,
             unknown, or of the wrong shape; lists all.
     """
-    container, notes = _chosen(container, family)
+    ignored = options.ignore_settings
+    container, notes = _chosen(opened.container, options.family)
+    given, where = opened.given, opened.where
     if not given and container.model_args:
         given, where = container.model_args, f"{where}: model_args"
-    raw = with_settings(given, settings)
+    raw = with_settings(given, options.settings)
     stored, unwrapped = unwrap_names(container)
     path = str(container.files[0])
-    in_linen = is_linen(stored)
-    tensors, travelling = _linen_tensors(stored, path) if in_linen else (stored, {})
-    found = find_family(container, tensors, raw, where, family, ignored)
+    layout = family_layout(stored)
+    tensors, travelling, faults = layout.as_torch(stored)
+    raise_faults(faults, where=path)
+    found = find_family(container, tensors, raw, where, options.family, ignored)
     raise_faults(_setting_faults(found, raw, ignored), where=where)
     values = found.settings.values(raw)
     variants = found.find_variants(tensors.keys())
@@ -65,43 +58,21 @@ def read_foreign(
         raise CheckpointError(f"{where}: {cause}") from error
     parameters = {name: t for name, t in tensors.items() if not found.is_buffer(name)}
     leaves, faults = read_leaves(parameters, rules, expected)
-    if in_linen and faults:
-        known = {torch_name(name): name for name in stored}
-        faults = respell(faults, linen_names(rules, config.leaves(), found.linen_norm) | known)
-    raise_faults(faults, where=path)
+    if faults:
+        raise_faults(layout.respell(faults, stored, found, config, rules), where=path)
     buffers, recreated = _read_buffers(found, tensors)
-    origin: dict[str, Any] = {"variants": variants, "recreated": recreated}
-    if in_linen and manifest and manifest["layout"] == "hf-flax":
-        origin = recorded_origin(config, where, manifest, found)
-    elif in_linen:
-        origin |= {"recreated": found.usual_buffers(config), "spelling": "hf-flax"}
-    return {
-        "container": container,
-        "layout": "hf-flax" if in_linen else "hf",
-        "family": found,
-        "config": config,
-        "leaves": leaves,
-        "buffers": buffers | travelling,
-        **origin,
-        "ignored": {key: raw[key] for key in sorted(ignored) if key in raw},
-        "source_config": raw,
-        "notes": (*container.notes, *notes, *unwrapped, *_default_notes(found, raw, values)),
-    }
-
-
-def _linen_tensors(
-    stored: Mapping[str, Tensor], path: str
-) -> tuple[dict[str, Tensor], dict[str, LeafTensor]]:
-    """Return Linen's parameters as in torch, and the buffers that travel beside them."""
-    buffers = {
-        name.removeprefix(BUFFER_PREFIX): stored_leaf(tensor)
-        for name, tensor in stored.items()
-        if name.startswith(BUFFER_PREFIX)
-    }
-    parameters = {n: tensor for n, tensor in stored.items() if not n.startswith(BUFFER_PREFIX)}
-    tensors, faults = as_torch(parameters)
-    raise_faults(faults, where=path)
-    return tensors, buffers
+    origin = Origin(found, variants, recreated)
+    return opened.checkpoint(
+        container,
+        layout.name,
+        config,
+        leaves,
+        layout.read_origin(origin, config, where, opened.manifest),
+        buffers=buffers | travelling,
+        ignored={key: raw[key] for key in sorted(ignored) if key in raw},
+        source_config=raw,
+        notes=(*container.notes, *notes, *unwrapped, *_default_notes(found, raw, values)),
+    )
 
 
 def find_family(
@@ -175,14 +146,14 @@ def _unwrapped(name: str) -> str:
 def _chosen(container: Container, family: str | Family | None) -> tuple[Container, list[str]]:
     """Return the container with one dictionary of a training file chosen, and what lies outside."""
     wanted = list(FAMILIES.values()) if family is None else [named_family(family)]
-    return choose_branch(container, lambda names: _fits(names, wanted), "no family")
+    return choose_state_dict(container, lambda names: _fits(names, wanted), "no family")
 
 
 def _fits(names: Collection[str], families: list[Family]) -> bool:
     plain = [_unwrapped(name) for name in names]
-    if is_linen(plain):
-        plain = [torch_name(name) for name in plain]
-    return any(family.fits(plain) for family in families)
+    layout = family_layout(plain)
+    in_torch = [layout.torch_name(name) for name in plain]
+    return any(family.fits(in_torch) for family in families)
 
 
 def _setting_faults(family: Family, raw: Mapping[str, Any], ignored: Collection[str]) -> list[str]:
@@ -197,9 +168,9 @@ def _setting_faults(family: Family, raw: Mapping[str, Any], ignored: Collection[
 
 def _read_buffers(
     family: Family, tensors: Mapping[str, Tensor]
-) -> tuple[dict[str, LeafTensor], dict[str, Recreated]]:
+) -> tuple[dict[str, LazyTensor], dict[str, Recreated]]:
     """Return the buffers that must travel, and those whose very bytes a recipe gives."""
-    buffers: dict[str, LeafTensor] = {}
+    buffers: dict[str, LazyTensor] = {}
     recreated: dict[str, Recreated] = {}
     for name, tensor in tensors.items():
         if not family.is_buffer(name):
@@ -209,7 +180,7 @@ def _read_buffers(
         if recipe and made is not None and same_bytes(made, tensor.read()):
             recreated[name] = Recreated(tensor.dtype, tensor.shape, recipe)
         else:
-            buffers[name] = stored_leaf(tensor)
+            buffers[name] = stored_tensor(tensor)
     return buffers, recreated
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.formats.strict_json import JsonReader
+from diptych.formats.json import JsonReader, parse_json, read_json
+from diptych.spec import CheckpointError
 
 JSON_VALUES = st.recursive(
     st.none()
@@ -58,3 +59,39 @@ def test_what_is_no_short_integer_is_refused(text):
 @pytest.mark.parametrize("value", [0, -1, 10**18])
 def test_an_integer_is_read(value):
     assert JsonReader(str(value)).integer() == value
+
+
+@given(JSON_VALUES, st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]))
+def test_a_value_is_what_python_reads(value, encoding):
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    try:
+        data = text.encode(encoding)
+    except UnicodeEncodeError:
+        data = json.dumps(value, allow_nan=False).encode(encoding)
+    assert repr(parse_json(data)) == repr(json.loads(data))
+
+
+@pytest.mark.parametrize("text", ["-0", "-0.0", "1e400", "1E-3", "9" * 40, "1.0e5", "true", "null"])
+def test_a_number_has_the_type_and_value_that_python_gives_it(text):
+    assert repr(parse_json(text.encode())) == repr(json.loads(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"a": [{"b": 1, "b": 1}]}', "key 'b' stands twice"),
+        ('{"a": -Infinity}', "-Infinity is no JSON number"),
+        ("{} {}", "the end expected"),
+        ('{"a": "\n"}', "Invalid control character"),
+        ('{"a": ' * 65 + "1" + "}" * 65, "nested deeper than 64"),
+        ("[1]", "a JSON object expected, found list"),
+        (b'{"a": "\xff"}', "invalid start byte"),
+    ],
+)
+def test_what_is_no_json_object_is_refused_by_file(tmp_path, text, words):
+    path = tmp_path / "config.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(CheckpointError) as caught:
+        read_json(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert words in str(caught.value)

@@ -15,7 +15,7 @@ def check_name(name: str) -> None:
     """Refuses a name that could not be printed, or that a tool could take for a path.
 
     Raises:
-        ValueError: The rule that the name breaks.
+        ValueError: If it is one; says which rule it breaks.
     """
     if not name:
         raise ValueError("the name is empty")
@@ -36,7 +36,7 @@ def check_shape(dtype: str, shape: tuple[int, ...]) -> int:
         The bytes of such a tensor.
 
     Raises:
-        ValueError: The rule that the shape breaks, or an unknown dtype.
+        ValueError: If it is one, or the dtype is unknown; says which rule it breaks.
     """
     if len(shape) > MOST_AXES:
         raise ValueError(f"{len(shape)} axes are more than {MOST_AXES}")
@@ -49,7 +49,7 @@ def check_shape(dtype: str, shape: tuple[int, ...]) -> int:
 
 
 def find_twins(names: Iterable[str]) -> tuple[str, str] | None:
-    """Two names that print alike: equal once composed (Unicode NFC), but not the same."""
+    """Return two names that print alike: equal once composed (Unicode NFC), but not the same."""
     composed: dict[str, str] = {}
     for name in names:
         if not name.isascii():

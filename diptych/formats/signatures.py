@@ -15,8 +15,8 @@ _STARTS = (
 _WEB_PAGES = (b"<!doctype", b"<html", b"<?xml", b"<head")
 
 
-def recognise(start: bytes, size: int) -> str | None:
-    """What a file is, as the end of a sentence that begins with "is".
+def identify(start: bytes, size: int) -> str | None:
+    """Return what a file is, as the end of a sentence that begins with "is".
 
     Args:
         start: Its first bytes, 512 are enough.
@@ -42,13 +42,5 @@ def recognise(start: bytes, size: int) -> str | None:
 
 
 def is_safetensors(start: bytes, size: int) -> bool:
-    """Whether a file begins as safetensors files do: a length that fits, then an object."""
+    """Return whether a file begins as safetensors files do: a length that fits, then an object."""
     return start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= size - 8
-
-
-def is_msgpack(start: bytes) -> bool:
-    """Whether a file begins as Flax's do: a map of one entry at least, the first key a text."""
-    if not start or start[0] not in (*range(0x81, 0x90), 0xDE, 0xDF):
-        return False
-    key = start[{0xDE: 3, 0xDF: 5}.get(start[0], 1) :][:1]
-    return bool(key) and (0xA0 <= key[0] < 0xC0 or key[0] in (0xD9, 0xDA))

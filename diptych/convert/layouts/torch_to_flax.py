@@ -4,15 +4,8 @@ Canonical names are torch_impl's. Both panels have the same paths; only kernels 
 called, and kernels stored, differently.
 """
 
-from ...rules.rules import Rule, rule
-from ...rules.transforms import Transpose
+from ...rules import Rule, Transpose, rule
 from ...spec import Config
-
-LAYOUTS = ("hf", "hf-flax", "torch", "flax")
-"""Names on disk: a family's own, the same in Linen, torch_impl's, jax_impl's."""
-
-BUFFER_PREFIX = "buffers."
-"""Before the source name of a buffer that travels beside the leaves."""
 
 TORCH_TO_FLAX = (
     rule("{*path}_proj.weight", "{*path}_proj.kernel", Transpose()),
