@@ -1,43 +1,40 @@
-"""Diptych: one transformer library in two panels, and the hinge that proves them equal."""
+"""Diptych: one transformer library in two panels, and the hinge that proves them equal.
+
+Public names are loaded when they are first used, so that importing the package costs nothing.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from diptych.convert import (
-        convert_checkpoint,
-        convert_tensors,
-        diff_checkpoints,
-        inspect_checkpoint,
-    )
-    from diptych.parity.verify import verify
-    from diptych.spec import CheckpointError, OutputError
+    from .convert import convert_checkpoint as convert_checkpoint
+    from .convert import convert_tensors as convert_tensors
+    from .convert import diff_checkpoints as diff_checkpoints
+    from .convert import inspect_checkpoint as inspect_checkpoint
+    from .parity.verify import verify as verify
+    from .spec import CheckpointError as CheckpointError
+    from .spec import OutputError as OutputError
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "CheckpointError": "diptych.spec",
-    "OutputError": "diptych.spec",
-    "convert_checkpoint": "diptych.convert",
-    "convert_tensors": "diptych.convert",
-    "diff_checkpoints": "diptych.convert",
-    "inspect_checkpoint": "diptych.convert",
-    "verify": "diptych.parity.verify",
+    "CheckpointError": ".spec",
+    "OutputError": ".spec",
+    "convert_checkpoint": ".convert",
+    "convert_tensors": ".convert",
+    "diff_checkpoints": ".convert",
+    "inspect_checkpoint": ".convert",
+    "verify": ".parity.verify",
 }
 
-__all__ = [
-    "CheckpointError",
-    "OutputError",
-    "convert_checkpoint",
-    "convert_tensors",
-    "diff_checkpoints",
-    "inspect_checkpoint",
-    "verify",
-]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for."""
     if name not in _HOMES:
-        raise AttributeError(f"module 'diptych' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -14,9 +14,12 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import diptych
-from diptych.spec import CheckpointError, OutputError
 
-from .terminal import fail, prepare_streams, print_result, printable, progress_bar, say
+from .convert.layouts.layout import LAYOUTS, Layout
+from .formats import WRITTEN
+from .formats.errors import printable
+from .spec import CheckpointError, OutputError
+from .terminal import fail, prepare_streams, print_result, progress_bar, say
 
 app = typer.Typer(
     add_completion=False,
@@ -26,24 +29,13 @@ app = typer.Typer(
 )
 
 
-class To(StrEnum):
-    """Layouts that convert writes."""
-
-    flax = "flax"
-    torch = "torch"
-    hf = "hf"
-    hf_flax = "hf-flax"
-
-
-class Format(StrEnum):
-    """Containers that convert writes."""
-
-    safetensors = "safetensors"
-    pt = "pt"
-    msgpack = "msgpack"
-    orbax = "orbax"
-
-
+To = StrEnum("To", [(name, name) for name in LAYOUTS])  # type: ignore[misc]
+Format = StrEnum("Format", [(kind, kind) for kind in WRITTEN])  # type: ignore[misc]
+_UNUSUAL = [
+    f"{layout.usual_format} for {name}"
+    for name, layout in LAYOUTS.items()
+    if layout.usual_format != Layout.usual_format
+]
 Source = Annotated[str, typer.Argument(metavar="SRC", help="A checkpoint: file or folder.")]
 Family = Annotated[str | None, typer.Option(help="Take this family instead of detecting one.")]
 ConfigFile = Annotated[
@@ -63,10 +55,10 @@ Ignored = Annotated[
 
 def _add_family(path: Path | None) -> None:
     """Run a file of rules, and say so; the family in it is known from then on."""
-    from diptych.convert import FAMILIES, load_family
+    from .convert import FAMILIES, load_family
 
     if path is not None:
-        print(f"running {printable(str(path))}", file=sys.stderr)
+        print(f"running {printable(str(path), None)}", file=sys.stderr)
         family = load_family(path)
         if family.name in FAMILIES:
             raise CheckpointError(f"{path}: FAMILY: {family.name!r} is a family that Diptych has")
@@ -122,7 +114,9 @@ def convert(
     family: Family = None,
     format: Annotated[
         Format | None,
-        typer.Option(help="The container to write; else msgpack for hf-flax, or safetensors."),
+        typer.Option(
+            help=f"The container to write; else {', '.join(_UNUSUAL)}, or {Layout.usual_format}."
+        ),
     ] = None,
     dtype: Annotated[
         str | None,
@@ -147,7 +141,7 @@ def convert(
     as_json: Json = False,
 ) -> None:
     """Carry a checkpoint to another layout or container, bit for bit."""
-    from diptych.convert import open_checkpoint
+    from .convert import open_checkpoint
 
     reading = _reading(family, config, setting, key, ignore_setting)
     with progress_bar() as progress:
@@ -205,7 +199,7 @@ def diff(
 @app.command()
 def families(rules: Rules = None, as_json: Json = False) -> None:
     """List the families of checkpoints that convert understands."""
-    from diptych.convert import FAMILIES
+    from .convert import FAMILIES
 
     found = {family.name: family.summary for family in FAMILIES.values()}
     if as_json:
@@ -263,7 +257,7 @@ def _reading(
 
 def _settings(pairs: list[str] | None) -> dict[str, Any]:
     """Return ``K=V`` pairs as a dictionary; a value that is JSON is read as such."""
-    from diptych.families.settings import parse_setting
+    from .families.settings import parse_setting
 
     settings: dict[str, Any] = {}
     for name, value in map(parse_setting, pairs or ()):

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from diptych.spec import OutputError
+from .formats.errors import printable
+from .spec import OutputError
 
 
 def prepare_streams() -> None:
@@ -27,7 +28,7 @@ def print_result(result: Any, as_json: bool) -> None:
 def say(text: str) -> None:
     """Print lines, or raise OutputError where nothing takes them."""
     try:
-        print("\n".join(map(printable, text.split("\n"))), flush=True)
+        print("\n".join(printable(line, None) for line in text.split("\n")), flush=True)
     except OSError as error:
         # What is left in the buffer would be written, and fail, once more at the very end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -40,13 +41,8 @@ def fail(message: str, code: int, faults: tuple[str, ...] = ()) -> int:
         with suppress(OutputError):
             say(json.dumps({"error": message, "faults": list(faults)}, indent=2))
     more = f" (and {len(faults) - 1} more: --json lists all)" if len(faults) > 1 else ""
-    print(f"error: {printable(' '.join(message.split()))}{more}", file=sys.stderr)
+    print(f"error: {printable(' '.join(message.split()), None)}{more}", file=sys.stderr)
     return code
-
-
-def printable(line: str) -> str:
-    """Return a line that steers no terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 @contextmanager

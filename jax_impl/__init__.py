@@ -2,7 +2,6 @@
 
 from . import _framework as _framework
 from . import functional
-from .attention import HeadAttention, ScaledDotProductAttention
 from .attention_pooling import AttentionPooling
 from .audio import AudioEncoder
 from .block import Block, BlockOutput
@@ -15,25 +14,28 @@ from .encoder_decoder import EncoderDecoder, EncoderDecoderOutput
 from .encoder_with_heads import EncoderWithHeads, HeadsOutput
 from .feed_forward import FeedForward, GatedFeedForward
 from .generate import Generation, generate
-from .head import (
+from .head_attention import HeadAttention
+from .latent_attention import LatentAttention
+from .linear import linear
+from .logits_head import LogitsHead
+from .mixture import MixtureOfExperts
+from .module import Module
+from .multi_head_attention import MultiHeadAttention
+from .norm import LayerNorm, RMSNorm, norm
+from .patch_embedding import PatchEmbedding
+from .position import PositionalEncoding
+from .position_bias import RelativePositionBias
+from .projected_attention import KeyValue
+from .scaled_dot_product_attention import ScaledDotProductAttention
+from .stack import StackOutput
+from .state import export_state, functional_call, load_model, load_state, save_model
+from .task_heads import (
     MaskedLMHead,
     NextSentenceHead,
     QuestionAnsweringHead,
     SequenceClassificationHead,
     TokenClassificationHead,
 )
-from .latent_attention import LatentAttention
-from .linear import linear
-from .logits_head import LogitsHead
-from .mixture import MixtureOfExperts
-from .module import Module
-from .multi_head_attention import KeyValue, MultiHeadAttention
-from .norm import LayerNorm, RMSNorm, norm
-from .patch_embedding import PatchEmbedding
-from .position import PositionalEncoding
-from .position_bias import RelativePositionBias
-from .stack import StackOutput
-from .state import export_state, functional_call, load_model, load_state, save_model
 from .transformer_layer import TransformerDecoderLayer, TransformerEncoderLayer
 from .vision import VisionEncoder
 

@@ -11,7 +11,7 @@ from jax.nn.initializers import normal
 from diptych.spec import AttentionConfig, AttentionPoolingConfig, FeedForwardConfig, NormConfig
 
 from .feed_forward import FeedForward
-from .module import Module
+from .module import Module, config_of
 from .multi_head_attention import MultiHeadAttention
 from .norm import norm as new_norm
 
@@ -41,9 +41,7 @@ class AttentionPooling(Module):
         rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = AttentionPoolingConfig(
-            attention=attention, feed_forward=feed_forward, norm=norm
-        )
+        self.config = config_of(AttentionPoolingConfig, locals())
         D = attention.d_model
         self.query_param = nnx.Param(normal(0.02)(rngs.params(), (D,), jnp.float32))
         self.attention = MultiHeadAttention.from_config(attention, rngs=rngs)
@@ -68,7 +66,7 @@ class AttentionPooling(Module):
             TypeError: If the mask is floating.
         """
         D = self.query_param.shape[0]
-        query = jnp.broadcast_to(self.query_param[...], (*x.shape[:-2], 1, D))
+        query = jnp.broadcast_to(self.query_param[...], (*x.shape[:-2], 1, D))  # (..., 1, D)
         attended = self.attention(query, x, key_mask=key_mask, need_weights=False, rng_key=rng_key)
-        pooled = attended[0][..., 0, :]
+        pooled = attended[0][..., 0, :]  # (..., D)
         return pooled + self.feed_forward(self.feed_forward_norm(pooled))

@@ -19,7 +19,7 @@ from .block import Block
 from .conv import conv1d
 from .embedding import Embedding
 from .functional._dtype import dtype_name
-from .module import Module
+from .module import Module, config_of
 from .norm import norm
 from .stack import StackOutput, run_layers
 
@@ -55,14 +55,7 @@ class AudioEncoder(Module):
         rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = config = AudioEncoderConfig(
-            num_mel_bins=num_mel_bins,
-            layer=layer,
-            num_layers=num_layers,
-            max_seq_len=max_seq_len,
-            final_norm=final_norm,
-            dropout=dropout,
-        )
+        self.config = config = config_of(AudioEncoderConfig, locals())
         D = config.d_model
         self.first_conv1d = conv1d(num_mel_bins, D, 3, padding=1, rngs=rngs)
         self.second_conv1d = conv1d(D, D, 3, stride=2, padding=1, rngs=rngs)
@@ -114,11 +107,12 @@ class AudioEncoder(Module):
         check_spectrogram(tuple(features.shape), config.num_mel_bins, config.max_seq_len)
         check_floating(features=dtype_name(features))
         *batch, bins, frames = features.shape
-        x = features.reshape(math.prod(batch), bins, frames)
+        # Convolutions take one batch axis, not any number of them.
+        x = features.reshape(math.prod(batch), bins, frames)  # (B, bins, 2 T)
         for conv in (self.first_conv1d, self.second_conv1d):
             x = functional.activate(conv(x), "gelu")
         _, D, T = x.shape
-        x = jnp.swapaxes(x.reshape(*batch, D, T), -1, -2)
+        x = jnp.swapaxes(x.reshape(*batch, D, T), -1, -2)  # (..., T, D)
         x = x + self.position_embed.embedding[:T]
         rate = config.dropout if self.training else 0.0
         return functional.apply_dropout(x, rate, rng_key=rng_key)

@@ -30,9 +30,10 @@ from .functional._dtype import dtype_name
 from .functional.cache import Cache, RollingCache
 from .latent_attention import LatentAttention
 from .mixture import MixtureOfExperts
-from .module import Module
-from .multi_head_attention import KeyValue, MultiHeadAttention
+from .module import Module, config_of
+from .multi_head_attention import MultiHeadAttention
 from .norm import norm as make_norm
+from .projected_attention import KeyValue
 
 
 class BlockOutput(NamedTuple):
@@ -67,6 +68,7 @@ class Layer(Module):
         if config.cross_attention is not None:
             self.cross_attention = MultiHeadAttention.from_config(config.cross_attention, rngs=rngs)
         self.feed_forward: Any = feed_forward.from_config(config.feed_forward, rngs=rngs)
+        # The placement says which norms there are.
         for name in config.norms:
             setattr(self, name, make_norm(config.norm, config.d_model, rngs=rngs))
         if config.layer_scale is not None:
@@ -77,19 +79,15 @@ class Layer(Module):
     def _run(
         self,
         x: Array,
-        mask: Array | None = None,
         *,
-        key_mask: Array | None = None,
-        bias: Array | None = None,
-        offset: int | Array = 0,
-        segment_ids: Array | None = None,
-        position_ids: Array | None = None,
         memory: Array | KeyValue | None = None,
         memory_mask: Array | None = None,
         cache: Cache | RollingCache | None = None,
         need_weights: bool = False,
         rng_key: Array | None = None,
+        **options: Any,
     ) -> BlockOutput:
+        """Run the branches; what is not named here goes to the self-attention."""
         config = self.block
         check_given(
             "memory", memory is not None, "cross_attention", config.cross_attention is not None
@@ -100,16 +98,7 @@ class Layer(Module):
 
         def attend(x: Array) -> tuple[Array, Any]:
             attended, *rest = self.attention(
-                x,
-                mask=mask,
-                key_mask=key_mask,
-                bias=bias,
-                offset=offset,
-                segment_ids=segment_ids,
-                position_ids=position_ids,
-                cache=cache,
-                need_weights=need_weights,
-                rng_key=attention_key,
+                x, cache=cache, need_weights=need_weights, rng_key=attention_key, **options
             )
             return attended, rest
 
@@ -127,6 +116,7 @@ class Layer(Module):
             return self.feed_forward(x), None
 
         crossed = None
+        # Both branches of a parallel block read its input, so that neither waits for the other.
         if config.is_parallel:
             inner = self.attention_norm(x)
             attended, rest = attend(inner)
@@ -210,16 +200,7 @@ class Block(Layer):
         rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = BlockConfig(
-            attention=attention,
-            feed_forward=feed_forward,
-            norm=norm,
-            norm_placement=norm_placement,
-            cross_attention=cross_attention,
-            dropout=dropout,
-            layer_scale=layer_scale,
-            attention_norm=attention_norm,
-        )
+        self.config = config_of(BlockConfig, locals())
         self._build(self.config, rngs=rngs)
 
     def __call__(
@@ -266,7 +247,7 @@ class Block(Layer):
         """
         return self._run(
             x,
-            mask,
+            mask=mask,
             key_mask=key_mask,
             bias=bias,
             offset=offset,

@@ -102,6 +102,7 @@ class _Conv(nnx.Conv):
         )
 
     def __call__(self, inputs: Array, out_sharding: Any = None) -> Array:
+        # Channels come last in flax; here they come first, as in PyTorch.
         axis = -1 - len(self.kernel_size)
         x = super().__call__(jnp.moveaxis(inputs, axis, -1), out_sharding)
         return jnp.moveaxis(x, -1, axis)

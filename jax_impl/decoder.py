@@ -19,7 +19,6 @@ from diptych.spec import (
     RelativeBiasConfig,
     TextEmbeddingConfig,
     TransformerDecoderLayerConfig,
-    TransformerEncoderLayerConfig,
 )
 from diptych.spec.checks.attention import check_mask_dtype
 from diptych.spec.checks.cache import check_row_mask
@@ -31,10 +30,11 @@ from .block import Block
 from .embedding import Embedding, TextEmbedding
 from .functional._dtype import dtype_name
 from .logits_head import LogitsHead
-from .module import Module
-from .multi_head_attention import KeyValue
+from .module import Module, config_of
 from .norm import norm
-from .position_bias import add_distances, cached_positions, call_positions, distance_bias
+from .position import cached_positions, call_positions
+from .position_bias import add_distances, distance_bias
+from .projected_attention import KeyValue
 from .stack import StackCache, StackOutput, check_cache, run_layers
 
 
@@ -61,10 +61,7 @@ class Decoder(Module):
 
     def __init__(
         self,
-        layer: BlockConfig
-        | TransformerDecoderLayerConfig
-        | TransformerEncoderLayerConfig
-        | tuple[BlockConfig, ...],
+        layer: BlockConfig | TransformerDecoderLayerConfig | tuple[BlockConfig, ...],
         num_layers: int,
         *,
         embedding: TextEmbeddingConfig | None = None,
@@ -75,15 +72,7 @@ class Decoder(Module):
         rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = config = DecoderConfig(
-            layer=layer,
-            num_layers=num_layers,
-            embedding=embedding,
-            final_norm=final_norm,
-            position_bias=position_bias,
-            dropout=dropout,
-            head=head,
-        )
+        self.config = config = config_of(DecoderConfig, locals())
         if embedding:
             self.embedding = TextEmbedding.from_config(embedding, rngs=rngs)
         self.position_bias = distance_bias(
@@ -180,6 +169,7 @@ class Decoder(Module):
         )
         if config.head is None:
             return result._replace(output=x)
+        # A tied head reads the token table, which may be the encoder's.
         table: Any = None
         if config.head.tied:
             table = self.embedding.token_embed if token_embed is None else token_embed
@@ -228,13 +218,14 @@ class Decoder(Module):
             return None
         if position_ids is not None or cache is None:
             return position_ids
-        positions = cached_positions(cache[0], inputs.shape[-1])
+        positions = cached_positions(cache[0], inputs.shape[-1])  # (B, T)
         if key_mask is None:
             return positions
         check_mask_dtype(key_mask=dtype_name(key_mask))
         check_row_mask(key_mask.shape, inputs.shape)
+        # Padding may stand past the table, where looking it up would be refused.
         last = self.config.embedding.max_seq_len - 1
-        return jnp.where(key_mask != 0, positions, jnp.minimum(positions, last))
+        return jnp.where(key_mask != 0, positions, jnp.minimum(positions, last))  # (B, T)
 
     def _bias(self, x: Array, position_ids: Array | None, cache: StackCache | None) -> Array | None:
         """Return what is added to every layer's scores for the distance of a key."""
@@ -244,4 +235,5 @@ class Decoder(Module):
         else:
             queries = cached_positions(cache[0], x.shape[-2])
             keys = call_positions(x, cache[0].entries[0].shape[-2]).keys
+        # x in place of heads (..., 1, T, D): its rank and dtype alone are read.
         return add_distances(None, self.position_bias, queries, keys, x[..., None, :, :])

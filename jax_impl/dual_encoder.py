@@ -21,7 +21,7 @@ from . import functional
 from ._keys import split
 from .encoder import Encoder
 from .linear import linear
-from .module import Module
+from .module import Module, config_of
 from .stack import StackOutput
 from .vision import VisionEncoder
 
@@ -80,9 +80,7 @@ class EncoderWithProjection(Module):
         rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = config = EncoderWithProjectionConfig(
-            encoder=encoder, projection_dim=projection_dim, bias=bias
-        )
+        self.config = config = config_of(EncoderWithProjectionConfig, locals())
         self.encoder = _new_encoder(encoder, rngs=rngs)
         self.output_proj = linear(config.pooled_dim, projection_dim, bias=bias, rngs=rngs)
 
@@ -100,9 +98,7 @@ class EncoderWithProjection(Module):
             What the encoder returns, and the projected vectors.
 
         Raises:
-            ValueError: As the encoder's.
-            TypeError: As the encoder's.
-            IndexError: As the encoder's.
+            ValueError, TypeError, IndexError: As the encoder's.
         """
         encoded = self.encoder(inputs, rng_key=rng_key, **options)
         return ProjectionOutput(encoded, self.output_proj(encoded.pooled))
@@ -134,9 +130,10 @@ class DualEncoder(Module):
         rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = DualEncoderConfig(image=image, text=text, logit_bias=logit_bias)
+        self.config = config_of(DualEncoderConfig, locals())
         self.image = _new_encoder(image, rngs=rngs)
         self.text = _new_encoder(text, rngs=rngs)
+        # CLIP's first temperature; as a logarithm the factor stays above 0 whatever is learnt.
         self.logit_scale_param = nnx.Param(jnp.array(math.log(1 / 0.07), jnp.float32))
         if logit_bias:
             self.logit_bias_param = nnx.Param(jnp.zeros((), jnp.float32))
@@ -182,9 +179,9 @@ class DualEncoder(Module):
                 inputs, key_mask=key_mask, position_ids=position_ids, **wanted, rng_key=text_key
             )
         )
-        x, y = functional.normalize(x), functional.normalize(y)
+        x, y = functional.normalize(x), functional.normalize(y)  # (..., I, E), (..., J, E)
         bias = self.logit_bias_param[...] if self.config.logit_bias else None
-        logits = functional.similarity(x, y, self.logit_scale_param[...], bias)
+        logits = functional.similarity(x, y, self.logit_scale_param[...], bias)  # (..., I, J)
         return DualEncoderOutput(logits, x, y, image, text)
 
 

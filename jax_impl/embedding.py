@@ -15,7 +15,7 @@ from diptych.spec.checks.sizes import check_broadcasts, check_given, check_ids_s
 from . import functional
 from .functional._dtype import dtype_name
 from .linear import linear
-from .module import Module
+from .module import Module, config_of
 from .norm import norm as make_norm
 
 
@@ -116,21 +116,7 @@ class TextEmbedding(Module):
         rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = config = TextEmbeddingConfig(
-            vocab_size=vocab_size,
-            d_model=d_model,
-            max_seq_len=max_seq_len,
-            num_token_types=num_token_types,
-            norm=norm,
-            dropout=dropout,
-            scale=scale,
-            position_offset=position_offset,
-            padding_id=padding_id,
-            embed_dim=embed_dim,
-            embed_bias=embed_bias,
-            embed_proj_of=embed_proj_of,
-            shared_tokens=shared_tokens,
-        )
+        self.config = config = config_of(TextEmbeddingConfig, locals())
         if not shared_tokens:
             self.token_embed = Embedding(vocab_size, config.width, rngs=rngs)
         if config.num_positions:
@@ -177,6 +163,7 @@ class TextEmbedding(Module):
         table = self.token_embed if token_embed is None else token_embed
         x = table(input_ids)
         if config.scale is not None:
+            # In their dtype: a plain number would keep bits that Gemma's own code rounds off.
             x = x * jnp.asarray(config.scale, x.dtype)
         if config.embed_proj_of == "tokens":
             x = self.embed_proj(x)

@@ -20,15 +20,15 @@ from diptych.spec import (
 
 from ._keys import split
 from .encoder import Encoder
-from .head import (
+from .module import Module, config_of
+from .stack import StackOutput
+from .task_heads import (
     MaskedLMHead,
     NextSentenceHead,
     QuestionAnsweringHead,
     SequenceClassificationHead,
     TokenClassificationHead,
 )
-from .module import Module
-from .stack import StackOutput
 
 
 class HeadsOutput(NamedTuple):
@@ -79,14 +79,7 @@ class EncoderWithHeads(Module):
         rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = EncoderWithHeadsConfig(
-            encoder=encoder,
-            masked_lm=masked_lm,
-            next_sentence=next_sentence,
-            sequence_classification=sequence_classification,
-            token_classification=token_classification,
-            question_answering=question_answering,
-        )
+        self.config = config_of(EncoderWithHeadsConfig, locals())
         self.encoder = Encoder.from_config(encoder, rngs=rngs)
         if masked_lm:
             self.masked_lm = MaskedLMHead.from_config(masked_lm, rngs=rngs)
@@ -134,9 +127,7 @@ class EncoderWithHeads(Module):
             What the encoder returns, and the logits of every head.
 
         Raises:
-            ValueError: As the encoder's.
-            TypeError: As the encoder's.
-            IndexError: As the encoder's.
+            ValueError, TypeError, IndexError: As the encoder's.
         """
         encoder_key, sequence_key, token_key = split(rng_key, 3)
         encoded = self.encoder(

@@ -8,7 +8,7 @@ from diptych.spec.checks.sizes import check_width
 
 from . import functional
 from .linear import linear
-from .module import Module
+from .module import Module, config_of
 
 
 class FeedForward(Module):
@@ -37,9 +37,7 @@ class FeedForward(Module):
         rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = FeedForwardConfig(
-            d_model=d_model, d_ff=d_ff, activation=activation, bias=bias
-        )
+        self.config = config_of(FeedForwardConfig, locals())
         self.up_proj = linear(d_model, d_ff, bias=bias, rngs=rngs)
         self.down_proj = linear(d_ff, d_model, bias=bias, rngs=rngs)
 
@@ -85,9 +83,7 @@ class GatedFeedForward(Module):
         rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = GatedFeedForwardConfig(
-            d_model=d_model, d_ff=d_ff, activation=activation, bias=bias
-        )
+        self.config = config_of(GatedFeedForwardConfig, locals())
         self.gate_proj = linear(d_model, d_ff, bias=bias, rngs=rngs)
         self.up_proj = linear(d_model, d_ff, bias=bias, rngs=rngs)
         self.down_proj = linear(d_ff, d_model, bias=bias, rngs=rngs)

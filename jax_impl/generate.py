@@ -26,7 +26,7 @@ from .encoder_decoder import EncoderDecoder
 from .functional._concrete import extremes, is_concrete, on_host
 from .functional._dtype import dtype_name
 from .functional.sampling import choose_token
-from .multi_head_attention import KeyValue
+from .projected_attention import KeyValue
 
 
 class Generation(NamedTuple):
@@ -116,12 +116,13 @@ def generate(
         token = choose_token(logits, drawn, **options).astype(input_ids.dtype)
         if not stop_ids:
             return token, done
+        # A finished sample is computed on, so that shapes stay; what it would say is replaced.
         token = jnp.where(done, stops[0], token)
         return token, done | (token[:, None] == stops).any(-1)
 
     def advance(state: Any, i: Array) -> tuple[Any, Array]:
         token, done, lengths, cache = state
-        step = call(token[:, None], cache=cache, **reading)
+        step = call(token[:, None], cache=cache, **reading)  # logits (B, 1, V)
         lengths = lengths + ~done
         token, done = choose(step.logits[:, 0], i, done)
         return (token, done, lengths, step.cache), token
@@ -129,7 +130,8 @@ def generate(
     if isinstance(memory, Array):
         memory = decoder.project(memory)
     reading = {"memory": memory, "memory_mask": memory_mask}
-    cache = decoder.new_cache(B, T + M)
+    cache = decoder.new_cache(B, T + M)  # room for all: no shape changes from here
+    # The prompt in one call, which fills the cache; from then on a call a token.
     prompt = call(input_ids, key_mask=key_mask, cache=cache, **reading)
     token, done = choose(_last(prompt.logits, key_mask), 0, jnp.zeros(B, bool))
     state = (token, done, jnp.ones(B, jnp.int32), prompt.cache)
@@ -164,5 +166,5 @@ def _last(logits: Array, key_mask: Array | None) -> Array:
     """Return the logits (B, V) after every prompt's last token."""
     if key_mask is None:
         return logits[:, -1]
-    last = (key_mask != 0).sum(-1) - 1
-    return jnp.take_along_axis(logits, last[:, None, None], 1)[:, 0]
+    last = (key_mask != 0).sum(-1) - 1  # (B,)
+    return jnp.take_along_axis(logits, last[:, None, None], 1)[:, 0]  # (B, V)

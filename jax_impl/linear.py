@@ -45,5 +45,6 @@ def linear(in_features: int, out_features: int, *, bias: bool = True, rngs: nnx.
 def _dot_general(
     lhs: Array, rhs: Array, dimension_numbers: Any, precision: Any = None, **options: Any
 ) -> Array:
+    # Resolved here, at the call: the layer may be older than the user's setting.
     precision = matmul_precision() if precision is None else precision
     return lax.dot_general(lhs, rhs, dimension_numbers, precision, **options)

@@ -14,7 +14,7 @@ from diptych.spec.checks.sizes import check_given, check_width
 
 from .embedding import Embedding
 from .linear import linear
-from .module import Module
+from .module import Module, config_of
 
 
 class LogitsHead(Module):
@@ -51,15 +51,7 @@ class LogitsHead(Module):
         rngs: nnx.Rngs | None = None,
     ):
         super().__init__()
-        self.config = LogitsHeadConfig(
-            d_model=d_model,
-            vocab_size=vocab_size,
-            tied=tied,
-            bias=bias,
-            scale=scale,
-            softcap=softcap,
-            embed_dim=embed_dim,
-        )
+        self.config = config_of(LogitsHeadConfig, locals())
         source: Any = rngs
         if embed_dim is not None:
             self.embed_proj = linear(d_model, embed_dim, bias=False, rngs=source)
@@ -85,7 +77,7 @@ class LogitsHead(Module):
         check_width(x.shape, config.d_model)
         check_given("embedding", embedding is not None, "tied", config.tied)
         if embedding is None:
-            logits = self.vocab_proj(x)
+            logits = self.vocab_proj(x)  # (..., T, V)
         else:
             logits = embedding.attend(x if config.embed_dim is None else self.embed_proj(x))
             logits = logits + self.vocab_bias_param[...] if config.bias else logits

@@ -14,7 +14,7 @@ from diptych.spec.checks.sizes import check_one_dtype, check_width
 from . import functional
 from .feed_forward import GatedFeedForward
 from .linear import linear
-from .module import Module
+from .module import Module, config_of
 
 
 class MixtureOfExperts(Module):
@@ -54,17 +54,7 @@ class MixtureOfExperts(Module):
         rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = config = MixtureOfExpertsConfig(
-            d_model=d_model,
-            d_ff=d_ff,
-            num_experts=num_experts,
-            top_k=top_k,
-            activation=activation,
-            bias=bias,
-            router=router,
-            shared_d_ff=shared_d_ff,
-            shared_gate=shared_gate,
-        )
+        self.config = config = config_of(MixtureOfExpertsConfig, locals())
         self.router_proj = linear(d_model, num_experts, bias=router.bias, rngs=rngs)
         if router.choice_bias:
             self.router_choice_param = nnx.Param(jnp.zeros(num_experts, jnp.float32))
@@ -117,6 +107,7 @@ class _Experts(Module):
             self.down_bias_param = _bank(E, F, D, bias=True, rngs=rngs)
 
     def __call__(self, x: Array, weights: Array) -> Array:
+        # An einsum would promote without a word; a linear layer would refuse.
         check_one_dtype(x.dtype.name, self.gate_param[...].dtype.name)
         biases = {}
         if self.config.bias:

@@ -4,7 +4,7 @@ B batch   T query positions   S key positions   D model width   C capacity
 N query heads   K key/value heads   H head width
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from flax import nnx
 from jax import Array
@@ -19,36 +19,20 @@ from diptych.spec import (
     RotaryTable,
     ScoreConfig,
 )
-from diptych.spec.checks.cache import (
-    check_cached_call,
-    check_can_cache,
-    check_memory,
-    check_projected,
-)
-from diptych.spec.checks.sizes import check_kind, check_sequence
+from diptych.spec.checks.cache import check_memory, check_projected
+from diptych.spec.checks.sizes import check_sequence
 
-from . import functional
-from .functional.cache import Cache, RollingCache, append_rows, empty_cache, join_masks
-from .functional.heads import merge_heads, split_heads
+from .functional.cache import Cache, RollingCache
+from .functional.head_axis import split_heads
 from .linear import linear
-from .module import Module
+from .module import config_of
 from .norm import norm
-from .position_bias import add_distances, call_positions, distance_bias, rotate
+from .position import call_positions, rotate
+from .position_bias import distance_bias
+from .projected_attention import KeyValue, ProjectedAttention
 
 
-class KeyValue(NamedTuple):
-    """Keys and values of a sequence, projected once.
-
-    Attributes:
-        key: (..., K, S, H), normalised and rotated.
-        value: (..., K, S, H).
-    """
-
-    key: Array
-    value: Array
-
-
-class MultiHeadAttention(Module):
+class MultiHeadAttention(ProjectedAttention):
     """Multi-head attention (Vaswani et al. 2017, section 3.2.2), also with grouped key/value heads.
 
     ``output = concat(head_1 .. head_N) W_out``, ``head_n = attention(query W_q, key W_k, value
@@ -92,20 +76,7 @@ class MultiHeadAttention(Module):
         rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = config = AttentionConfig(
-            d_model=d_model,
-            num_heads=num_heads,
-            num_kv_heads=num_kv_heads,
-            head_dim=head_dim,
-            kv_dim=kv_dim,
-            qkv_bias=qkv_bias,
-            out_bias=out_bias,
-            attention_dropout=attention_dropout,
-            score=score,
-            rotary=rotary,
-            qk_norm=qk_norm,
-            position_bias=position_bias,
-        )
+        self.config = config = config_of(AttentionConfig, locals())
         N, K, H = config.sizes
         q_bias, k_bias, v_bias = config.biases
         self.q_proj = linear(d_model, N * H, bias=q_bias, rngs=rngs)
@@ -120,6 +91,7 @@ class MultiHeadAttention(Module):
         self.k_norm = (
             None if qk_norm is None else norm(qk_norm.norm, qk_norm.width(K, H), rngs=rngs)
         )
+        # A table beside the parameters: as one of them it would be cast, saved or trained.
         self.rotary = None if rotary is None else RotaryTable(rotary, H)
         self.position_bias = distance_bias(position_bias, N, rngs=rngs)
 
@@ -173,9 +145,7 @@ class MultiHeadAttention(Module):
                 other.
             TypeError: If a dtype does not fit.
         """
-        config, score = self.config, self.config.score
-        N, K, _ = config.sizes
-        check_sequence(query.shape, config.d_model)
+        check_sequence(query.shape, self.config.d_model)
         check_memory(
             memory=memory is not None,
             key=key is not None or value is not None,
@@ -184,51 +154,23 @@ class MultiHeadAttention(Module):
         key = query if key is None else key
         value = key if value is None else value
         if memory is None:
-            check_projected(key.shape, value.shape, config.key_width)
+            check_projected(key.shape, value.shape, self.config.key_width)
         S = key.shape[-2] if memory is None else memory.key.shape[-2]
-        if cache is not None:
-            check_kind(Cache | RollingCache, cache=cache)
-            check_cached_call(
-                is_causal=score.is_causal,
-                batch_size=cache.length.shape[0],
-                query=query.shape,
-                key_length=S,
-                memory=memory is not None,
-                offset=offset,
-                segment_ids=segment_ids,
-            )
-        at: Any = call_positions(query, S, offset=offset, position_ids=position_ids, cache=cache)
-        query = self._heads(self.q_proj, self.q_norm, query, N, at.queries, at.length)
-        if memory is None:
-            memory = self._project(key, value, at.keys, at.length)
-        (key, value), rows = memory, None
-        if query.ndim == 3 and K < N:  # the function groups heads only beside a batch axis
-            key, value = _repeat_heads(key, N // K), _repeat_heads(value, N // K)
-        if cache is not None:
-            rows = append_rows(cache, (key, value), key_mask=key_mask, window=score.window)
-            (key, value), at = rows.entries, rows
-            mask, key_mask = join_masks(rows.visible, mask, query), None
-        attended, weights = functional.scaled_dot_product_attention(
+        source = (key, value) if memory is None else memory
+        return self._attend(
             query,
-            key,
-            value,
+            source,
+            S,
             mask=mask,
             key_mask=key_mask,
-            bias=add_distances(bias, self.position_bias, at.queries, at.keys, query),
-            is_causal=score.is_causal and rows is None,
+            bias=bias,
             offset=offset,
-            window=score.window if rows is None else None,
             segment_ids=segment_ids,
-            scale=score.scale,
-            softcap=score.softcap,
-            sinks=self.sinks_param[...] if score.sinks else None,
-            dropout=config.attention_dropout if self.training else 0.0,
+            position_ids=position_ids,
+            cache=cache,
             need_weights=need_weights,
             rng_key=rng_key,
         )
-        if rows is None:
-            return self.out_proj(merge_heads(attended)), weights
-        return self.out_proj(merge_heads(rows.refuse(attended))), weights, rows.cache
 
     def project(
         self,
@@ -253,35 +195,27 @@ class MultiHeadAttention(Module):
         value = key if value is None else value
         check_projected(key.shape, value.shape, self.config.key_width)
         S = key.shape[-2]
-        at = call_positions(key, S, offset=0, position_ids=position_ids, cache=None)
-        return self._project(key, value, at.keys, S)
+        at = call_positions(key, S, offset=0, position_ids=position_ids)
+        return self._entries((key, value), at.keys, S)
 
-    def new_cache(self, batch_size: int, capacity: int) -> Cache | RollingCache:
-        """Return a cache without positions, in the dtype of the parameters.
+    def _queries(self, query: Array, positions: Array, length: int) -> Array:
+        N = self.config.num_heads
+        return self._heads(self.q_proj, self.q_norm, query, N, positions, length)
 
-        Args:
-            batch_size: B.
-            capacity: Number of positions that it has room for. Within a causal window the last
-                ones alone are kept, in a rolling cache.
-
-        Returns:
-            The cache, to be given as ``cache=``.
-
-        Raises:
-            ValueError: If a size is refused or the attention is not causal.
-        """
-        score = self.config.score
-        check_can_cache(is_causal=score.is_causal)
-        _, K, H = self.config.sizes
-        shapes = ((K, H), (K, H))
-        return empty_cache(
-            self.k_proj.kernel[...], batch_size, capacity, shapes, score, self.rotary
-        )
-
-    def _project(self, key: Array, value: Array, positions: Array, length: int) -> KeyValue:
+    def _entries(self, source: Any, positions: Array, length: int) -> KeyValue:
+        if isinstance(source, KeyValue):
+            return source
+        key, value = source
         K = self.config.sizes[1]
-        heads = self._heads(self.k_proj, self.k_norm, key, K, positions, length)
+        heads = self._heads(self.k_proj, self.k_norm, key, K, positions, length)  # (..., K, S, H)
         return KeyValue(heads, split_heads(self.v_proj(value), K))
+
+    def _keys_and_values(self, *entries: Array) -> tuple[Array, Array]:
+        key, value = entries
+        N, K, _ = self.config.sizes
+        if key.ndim == 3 and K < N:  # the function groups heads only beside a batch axis
+            key, value = (jnp.repeat(x, N // K, -3) for x in entries)  # (N, S, H)
+        return key, value
 
     def _heads(
         self, proj: Any, norm: Any, x: Array, number: int, positions: Array, length: int
@@ -290,11 +224,8 @@ class MultiHeadAttention(Module):
         x = proj(x)
         over = None if self.config.qk_norm is None else self.config.qk_norm.over
         if over == "head":
+            # One weight of a head's width serves all heads.
             x = norm(x.reshape(*x.shape[:-1], number, x.shape[-1] // number)).reshape(x.shape)
         elif over == "width":
             x = norm(x)
         return rotate(split_heads(x, number), positions, self.rotary, length)
-
-
-def _repeat_heads(x: Array, times: int) -> Array:
-    return jnp.repeat(x, times, -3)

@@ -7,7 +7,7 @@ from jax import numpy as jnp
 from diptych.spec import LayerNormConfig, NormConfig, RMSNormConfig
 
 from . import functional
-from .module import Module
+from .module import Module, config_of
 
 
 class LayerNorm(Module):
@@ -27,7 +27,7 @@ class LayerNorm(Module):
 
     def __init__(self, d_model: int, *, eps: float = 1e-5, bias: bool = True, rngs: nnx.Rngs):
         super().__init__()
-        self.config = LayerNormConfig(d_model=d_model, eps=eps, bias=bias)
+        self.config = config_of(LayerNormConfig, locals())
         self.weight = nnx.Param(jnp.ones(d_model, jnp.float32))
         if bias:
             self.bias = nnx.Param(jnp.zeros(d_model, jnp.float32))
@@ -68,7 +68,7 @@ class RMSNorm(Module):
         self, d_model: int, *, eps: float = 1e-6, unit_offset: bool = False, rngs: nnx.Rngs
     ):
         super().__init__()
-        self.config = RMSNormConfig(d_model=d_model, eps=eps, unit_offset=unit_offset)
+        self.config = config_of(RMSNormConfig, locals())
         start = 0.0 if unit_offset else 1.0
         self.weight = nnx.Param(jnp.full((d_model,), start, jnp.float32))
 

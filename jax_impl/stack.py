@@ -13,7 +13,7 @@ from diptych.spec.checks.sizes import check_kind, check_stack_length
 
 from ._keys import split
 from .functional.cache import Cache, RollingCache
-from .multi_head_attention import KeyValue
+from .projected_attention import KeyValue
 
 StackCache = tuple[Cache | RollingCache, ...]
 """The cache of every layer."""
@@ -108,6 +108,7 @@ def run_layers(
         weights.append(result.attention_weights)
         cross_weights.append(result.cross_attention_weights)
         caches.append(result.cache)
+    # Either all layers have a cross-attention or none has.
     has_cross = need_weights and layers[0].config.cross_attention is not None
     return StackOutput(
         output=x if final_norm is None else final_norm(x),

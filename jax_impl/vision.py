@@ -20,7 +20,7 @@ from ._keys import split
 from .attention_pooling import AttentionPooling
 from .block import Block
 from .linear import linear
-from .module import Module
+from .module import Module, config_of
 from .norm import norm
 from .patch_embedding import PatchEmbedding
 from .stack import StackOutput, run_layers
@@ -60,14 +60,7 @@ class VisionEncoder(Module):
         rngs: nnx.Rngs,
     ):
         super().__init__()
-        self.config = config = VisionEncoderConfig(
-            embedding=embedding,
-            layer=layer,
-            num_layers=num_layers,
-            final_norm=final_norm,
-            pooling=pooling,
-            attention_pooling=attention_pooling,
-        )
+        self.config = config = config_of(VisionEncoderConfig, locals())
         D = config.d_model
         self.embedding = PatchEmbedding.from_config(embedding, rngs=rngs)
         self.layers = nnx.List([Block.from_config(block, rngs=rngs) for block in config.layers])
@@ -119,7 +112,7 @@ class VisionEncoder(Module):
     def _pool(self, output: Array, rng_key: Array | None) -> Array | None:
         match self.config.pooling:
             case "class":
-                return output[..., 0, :]
+                return output[..., 0, :]  # (..., D)
             case "class_mean":
                 return jnp.concatenate([output[..., 0, :], output[..., 1:, :].mean(-2)], -1)
             case "tanh":

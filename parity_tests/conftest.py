@@ -13,64 +13,6 @@ from parity_tests.support.harness import Tally
 TALLY = pytest.StashKey[Tally]()
 COUNTS = pytest.StashKey[Counter[str]]()
 
-# Compiling takes seconds, and eager JAX compiles every operation of every new shape. What another
-# row or test proves too is run by hand: make slow.
-EAGER_JAX = tuple(f"{kind}-jax_impl" for kind in ("positions", "T5 bias", "global", "ALiBi"))
-LONG_TAIL = {
-    "test_steps_and_chunks_equal_the_full_pass": EAGER_JAX,
-    "test_samples_of_other_lengths_go_on_where_they_end": (*EAGER_JAX, "latent-jax_impl"),
-    "test_padding_on_either_side_is_not_seen": ("positions-jax_impl", "latent-jax_impl"),
-    "test_attention_without_jit": ("",),
-    "test_outputs_are_those_of_transformers": (
-        "albert base",
-        "llama base",
-        "roberta base",
-        "t5 base",
-        "vit base",
-        "whisper base",
-        "whisper, untied",
-        "xlm-roberta",
-    ),
-    "test_compiled": (
-        "bart decoder",
-        "bloom block",
-        "clip block",
-        "cross, branch",
-        "deepseek, biases",
-        "deepseek_v2",
-        "falcon 7b",
-        "gemma1: ",
-        "gemma3 ",
-        "glm4",
-        "gpt_j",
-        "llama3.1",
-        "opt block",
-        "phi: ",
-        "qwen2: ",
-        "siglip: ",
-        "stablelm",
-        "t5 decoder block",
-    ),
-    "test_greedy_and_drawn_tokens_are_those_of_full_passes": ("positions", "global", "ALiBi"),
-    "test_gradients_reach_every_parameter": EAGER_JAX,
-    "test_training_learns_to_sort": ("jax",),
-    "test_hidden_rows_of_a_cached_call_need_no_position": ("jax_impl",),
-    "test_later_tokens_do_not_matter": ("jax_impl",),
-    "test_other_samples_do_not_matter": ("jax_impl",),
-    "test_row_of_a_variant_uncompiled": ("block:", "scaling", "offset"),
-}
-"""By the name of a test: its cases whose ids hold one of the words are slow."""
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the long tail."""
-    for item in items:
-        name, _, case = item.name.partition("[")
-        words = LONG_TAIL.get(name, ())
-        if "torch-" not in case and not case.endswith("-torch]") and any(w in case for w in words):
-            item.add_marker(pytest.mark.slow)
-
 
 @pytest.fixture(scope="session")
 def tally(pytestconfig: pytest.Config) -> Iterator[Tally]:

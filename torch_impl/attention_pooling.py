@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from diptych.spec import AttentionConfig, AttentionPoolingConfig, FeedForwardConfig, NormConfig
 
 from .feed_forward import FeedForward
-from .module import Module
+from .module import Module, config_of
 from .multi_head_attention import MultiHeadAttention
 from .norm import norm as new_norm
 
@@ -37,9 +37,7 @@ class AttentionPooling(Module):
         norm: NormConfig = NormConfig(),
     ):
         super().__init__()
-        self.config = AttentionPoolingConfig(
-            attention=attention, feed_forward=feed_forward, norm=norm
-        )
+        self.config = config_of(AttentionPoolingConfig, locals())
         D = attention.d_model
         self.query_param = nn.Parameter(nn.init.normal_(torch.empty(D), std=0.02))
         self.attention = MultiHeadAttention.from_config(attention)
@@ -61,7 +59,7 @@ class AttentionPooling(Module):
             TypeError: If the mask is floating.
         """
         D = self.query_param.shape[0]
-        query = self.query_param.expand(*x.shape[:-2], 1, D)
+        query = self.query_param.expand(*x.shape[:-2], 1, D)  # (..., 1, D)
         attended = self.attention(query, x, key_mask=key_mask, need_weights=False)
-        pooled = attended[0][..., 0, :]
+        pooled = attended[0][..., 0, :]  # (..., D)
         return pooled + self.feed_forward(self.feed_forward_norm(pooled))

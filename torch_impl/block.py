@@ -28,9 +28,10 @@ from .functional._dtype import dtype_name
 from .functional.cache import Cache, RollingCache
 from .latent_attention import LatentAttention
 from .mixture import MixtureOfExperts
-from .module import Module
-from .multi_head_attention import KeyValue, MultiHeadAttention
+from .module import Module, config_of
+from .multi_head_attention import MultiHeadAttention
 from .norm import norm as make_norm
+from .projected_attention import KeyValue
 
 
 class BlockOutput(NamedTuple):
@@ -65,6 +66,7 @@ class Layer(Module):
         if config.cross_attention is not None:
             self.cross_attention = MultiHeadAttention.from_config(config.cross_attention)
         self.feed_forward: Any = feed_forward.from_config(config.feed_forward)
+        # The placement says which norms there are.
         for name in config.norms:
             setattr(self, name, make_norm(config.norm, config.d_model))
         if config.layer_scale is not None:
@@ -75,18 +77,14 @@ class Layer(Module):
     def _run(
         self,
         x: Tensor,
-        mask: Tensor | None = None,
         *,
-        key_mask: Tensor | None = None,
-        bias: Tensor | None = None,
-        offset: int | Tensor = 0,
-        segment_ids: Tensor | None = None,
-        position_ids: Tensor | None = None,
         memory: Tensor | KeyValue | None = None,
         memory_mask: Tensor | None = None,
         cache: Cache | RollingCache | None = None,
         need_weights: bool = False,
+        **options: Any,
     ) -> BlockOutput:
+        """Run the branches; what is not named here goes to the self-attention."""
         config = self.block
         check_given(
             "memory", memory is not None, "cross_attention", config.cross_attention is not None
@@ -95,17 +93,7 @@ class Layer(Module):
             check_given("memory_mask", True, "cross_attention", config.cross_attention is not None)
 
         def attend(x: Tensor) -> tuple[Tensor, Any]:
-            attended, *rest = self.attention(
-                x,
-                mask=mask,
-                key_mask=key_mask,
-                bias=bias,
-                offset=offset,
-                segment_ids=segment_ids,
-                position_ids=position_ids,
-                cache=cache,
-                need_weights=need_weights,
-            )
+            attended, *rest = self.attention(x, cache=cache, need_weights=need_weights, **options)
             return attended, rest
 
         def cross_attend(x: Tensor) -> Any:
@@ -120,6 +108,7 @@ class Layer(Module):
             return self.feed_forward(x), None
 
         crossed = None
+        # Both branches of a parallel block read its input, so that neither waits for the other.
         if config.is_parallel:
             inner = self.attention_norm(x)
             attended, rest = attend(inner)
@@ -198,16 +187,7 @@ class Block(Layer):
         attention_norm: bool = True,
     ):
         super().__init__()
-        self.config = BlockConfig(
-            attention=attention,
-            feed_forward=feed_forward,
-            norm=norm,
-            norm_placement=norm_placement,
-            cross_attention=cross_attention,
-            dropout=dropout,
-            layer_scale=layer_scale,
-            attention_norm=attention_norm,
-        )
+        self.config = config_of(BlockConfig, locals())
         self._build(self.config)
 
     def forward(
@@ -252,7 +232,7 @@ class Block(Layer):
         """
         return self._run(
             x,
-            mask,
+            mask=mask,
             key_mask=key_mask,
             bias=bias,
             offset=offset,

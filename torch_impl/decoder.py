@@ -18,7 +18,6 @@ from diptych.spec import (
     RelativeBiasConfig,
     TextEmbeddingConfig,
     TransformerDecoderLayerConfig,
-    TransformerEncoderLayerConfig,
 )
 from diptych.spec.checks.attention import check_mask_dtype
 from diptych.spec.checks.cache import check_row_mask
@@ -29,10 +28,11 @@ from .block import Block
 from .embedding import Embedding, TextEmbedding
 from .functional._dtype import dtype_name
 from .logits_head import LogitsHead
-from .module import Module
-from .multi_head_attention import KeyValue
+from .module import Module, config_of
 from .norm import norm
-from .position_bias import add_distances, cached_positions, call_positions, distance_bias
+from .position import cached_positions, call_positions
+from .position_bias import add_distances, distance_bias
+from .projected_attention import KeyValue
 from .stack import StackCache, StackOutput, check_cache, run_layers
 
 
@@ -58,10 +58,7 @@ class Decoder(Module):
 
     def __init__(
         self,
-        layer: BlockConfig
-        | TransformerDecoderLayerConfig
-        | TransformerEncoderLayerConfig
-        | tuple[BlockConfig, ...],
+        layer: BlockConfig | TransformerDecoderLayerConfig | tuple[BlockConfig, ...],
         num_layers: int,
         *,
         embedding: TextEmbeddingConfig | None = None,
@@ -71,15 +68,7 @@ class Decoder(Module):
         head: LogitsHeadConfig | None = None,
     ):
         super().__init__()
-        self.config = config = DecoderConfig(
-            layer=layer,
-            num_layers=num_layers,
-            embedding=embedding,
-            final_norm=final_norm,
-            position_bias=position_bias,
-            dropout=dropout,
-            head=head,
-        )
+        self.config = config = config_of(DecoderConfig, locals())
         if embedding:
             self.embedding = TextEmbedding.from_config(embedding)
         self.position_bias = distance_bias(position_bias, config.layers[0].attention.num_heads)
@@ -165,6 +154,7 @@ class Decoder(Module):
         x = functional.apply_dropout(result.output, config.dropout if self.training else 0.0)
         if config.head is None:
             return result._replace(output=x)
+        # A tied head reads the token table, which may be the encoder's.
         table: Any = None
         if config.head.tied:
             table = self.embedding.token_embed if token_embed is None else token_embed
@@ -213,13 +203,14 @@ class Decoder(Module):
             return None
         if position_ids is not None or cache is None:
             return position_ids
-        positions = cached_positions(cache[0], inputs.shape[-1])
+        positions = cached_positions(cache[0], inputs.shape[-1])  # (B, T)
         if key_mask is None:
             return positions
         check_mask_dtype(key_mask=dtype_name(key_mask))
         check_row_mask(tuple(key_mask.shape), tuple(inputs.shape))
+        # Padding may stand past the table, where looking it up would be refused.
         last = self.config.embedding.max_seq_len - 1
-        return torch.where(key_mask != 0, positions, positions.clamp(max=last))
+        return torch.where(key_mask != 0, positions, positions.clamp(max=last))  # (B, T)
 
     def _bias(
         self, x: Tensor, position_ids: Tensor | None, cache: StackCache | None
@@ -231,4 +222,5 @@ class Decoder(Module):
         else:
             queries = cached_positions(cache[0], x.shape[-2])
             keys = call_positions(x, cache[0].entries[0].shape[-2]).keys
+        # x in place of heads (..., 1, T, D): its rank and dtype alone are read.
         return add_distances(None, self.position_bias, queries, keys, x[..., None, :, :])

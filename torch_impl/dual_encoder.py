@@ -19,7 +19,7 @@ from diptych.spec import (
 from . import functional
 from .encoder import Encoder
 from .linear import linear
-from .module import Module
+from .module import Module, config_of
 from .stack import StackOutput
 from .vision import VisionEncoder
 
@@ -76,9 +76,7 @@ class EncoderWithProjection(Module):
         bias: bool = True,
     ):
         super().__init__()
-        self.config = config = EncoderWithProjectionConfig(
-            encoder=encoder, projection_dim=projection_dim, bias=bias
-        )
+        self.config = config = config_of(EncoderWithProjectionConfig, locals())
         self.encoder = _new_encoder(encoder)
         self.output_proj = linear(config.pooled_dim, projection_dim, bias=bias)
 
@@ -93,9 +91,7 @@ class EncoderWithProjection(Module):
             What the encoder returns, and the projected vectors.
 
         Raises:
-            ValueError: As the encoder's.
-            TypeError: As the encoder's.
-            IndexError: As the encoder's.
+            ValueError, TypeError, IndexError: As the encoder's.
         """
         encoded = self.encoder(inputs, **options)
         return ProjectionOutput(encoded, self.output_proj(encoded.pooled))
@@ -125,9 +121,10 @@ class DualEncoder(Module):
         logit_bias: bool = False,
     ):
         super().__init__()
-        self.config = DualEncoderConfig(image=image, text=text, logit_bias=logit_bias)
+        self.config = config_of(DualEncoderConfig, locals())
         self.image = _new_encoder(image)
         self.text = _new_encoder(text)
+        # CLIP's first temperature; as a logarithm the factor stays above 0 whatever is learnt.
         self.logit_scale_param = nn.Parameter(torch.tensor(math.log(1 / 0.07)))
         if logit_bias:
             self.logit_bias_param = nn.Parameter(torch.zeros(()))
@@ -168,9 +165,9 @@ class DualEncoder(Module):
         text, y = _encoded(
             self.text(inputs, key_mask=key_mask, position_ids=position_ids, **wanted)
         )
-        x, y = functional.normalize(x), functional.normalize(y)
+        x, y = functional.normalize(x), functional.normalize(y)  # (..., I, E), (..., J, E)
         bias = self.logit_bias_param if self.config.logit_bias else None
-        logits = functional.similarity(x, y, self.logit_scale_param, bias)
+        logits = functional.similarity(x, y, self.logit_scale_param, bias)  # (..., I, J)
         return DualEncoderOutput(logits, x, y, image, text)
 
 

@@ -23,9 +23,10 @@ from . import functional
 from .block import Block
 from .embedding import TextEmbedding
 from .linear import linear
-from .module import Module
+from .module import Module, config_of
 from .norm import norm
-from .position_bias import add_distances, call_positions, distance_bias
+from .position import call_positions
+from .position_bias import add_distances, distance_bias
 from .stack import StackOutput, run_layers
 
 
@@ -62,16 +63,7 @@ class Encoder(Module):
         pooled_token: int | str | None = None,
     ):
         super().__init__()
-        self.config = config = EncoderConfig(
-            layer=layer,
-            num_layers=num_layers,
-            embedding=embedding,
-            pooler=pooler,
-            final_norm=final_norm,
-            position_bias=position_bias,
-            dropout=dropout,
-            pooled_token=pooled_token,
-        )
+        self.config = config = config_of(EncoderConfig, locals())
         if embedding:
             self.embedding = TextEmbedding.from_config(embedding)
         self.position_bias = distance_bias(position_bias, config.layers[0].attention.num_heads)
@@ -127,6 +119,7 @@ class Encoder(Module):
             raise ValueError("token_type_ids are given, but embedding=None")
         layers: Any = self.layers
         check_sequence(tuple(x.shape), layers[0].config.d_model)
+        # x goes in place of heads (..., 1, T, D) below: its rank and dtype alone are read.
         at = call_positions(x, x.shape[-2], position_ids=position_ids)
         result = run_layers(
             layers,
@@ -149,12 +142,12 @@ class Encoder(Module):
             what = "pooler=True" if config.pooler else f"pooled_token={config.pooled_token!r}"
             check_not_empty(output.shape[-2], what)
         if config.pooler:
-            return torch.tanh(self.pooler_proj(output[..., 0, :]))
+            return torch.tanh(self.pooler_proj(output[..., 0, :]))  # (..., D)
         match config.pooled_token:
             case None:
                 return None
             case "last":
-                return output[..., -1, :]
+                return output[..., -1, :]  # (..., D)
             case "highest":
                 return functional.first_highest(output, inputs)
         return functional.first_highest(output, inputs == config.pooled_token)

@@ -14,7 +14,7 @@ from .audio import AudioEncoder
 from .decoder import Decoder
 from .encoder import Encoder
 from .module import Module
-from .multi_head_attention import KeyValue
+from .projected_attention import KeyValue
 from .stack import StackCache, StackOutput
 
 
@@ -75,9 +75,7 @@ class EncoderDecoder(Module):
             What both return.
 
         Raises:
-            ValueError: As the encoder's and the decoder's.
-            TypeError: As the encoder's and the decoder's.
-            IndexError: As the encoder's and the decoder's.
+            ValueError, TypeError, IndexError: As the encoder's and the decoder's.
         """
         needs: Any = {"need_weights": need_weights, "need_hidden_states": need_hidden_states}
         encoded = self.encoder(inputs, key_mask=key_mask, **needs)
@@ -116,10 +114,9 @@ class EncoderDecoder(Module):
             What the decoder returns.
 
         Raises:
-            ValueError: As the decoder's.
-            TypeError: As the decoder's.
-            IndexError: As the decoder's.
+            ValueError, TypeError, IndexError: As the decoder's.
         """
+        # One table for both: the decoder holds none, so that it is stored and learnt once.
         shares = self.config.shares_tokens
         return self.decoder(
             inputs,

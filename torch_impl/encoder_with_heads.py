@@ -18,15 +18,15 @@ from diptych.spec import (
 )
 
 from .encoder import Encoder
-from .head import (
+from .module import Module, config_of
+from .stack import StackOutput
+from .task_heads import (
     MaskedLMHead,
     NextSentenceHead,
     QuestionAnsweringHead,
     SequenceClassificationHead,
     TokenClassificationHead,
 )
-from .module import Module
-from .stack import StackOutput
 
 
 class HeadsOutput(NamedTuple):
@@ -75,14 +75,7 @@ class EncoderWithHeads(Module):
         question_answering: QuestionAnsweringHeadConfig | None = None,
     ):
         super().__init__()
-        self.config = EncoderWithHeadsConfig(
-            encoder=encoder,
-            masked_lm=masked_lm,
-            next_sentence=next_sentence,
-            sequence_classification=sequence_classification,
-            token_classification=token_classification,
-            question_answering=question_answering,
-        )
+        self.config = config_of(EncoderWithHeadsConfig, locals())
         self.encoder = Encoder.from_config(encoder)
         if masked_lm:
             self.masked_lm = MaskedLMHead.from_config(masked_lm)
@@ -124,9 +117,7 @@ class EncoderWithHeads(Module):
             What the encoder returns, and the logits of every head.
 
         Raises:
-            ValueError: As the encoder's.
-            TypeError: As the encoder's.
-            IndexError: As the encoder's.
+            ValueError, TypeError, IndexError: As the encoder's.
         """
         encoded = self.encoder(
             inputs,

@@ -7,7 +7,7 @@ from diptych.spec.checks.sizes import check_width
 
 from . import functional
 from .linear import linear
-from .module import Module
+from .module import Module, config_of
 
 
 class FeedForward(Module):
@@ -29,9 +29,7 @@ class FeedForward(Module):
         self, d_model: int, d_ff: int = 2048, *, activation: str = "relu", bias: bool = True
     ):
         super().__init__()
-        self.config = FeedForwardConfig(
-            d_model=d_model, d_ff=d_ff, activation=activation, bias=bias
-        )
+        self.config = config_of(FeedForwardConfig, locals())
         self.up_proj = linear(d_model, d_ff, bias=bias)
         self.down_proj = linear(d_ff, d_model, bias=bias)
 
@@ -70,9 +68,7 @@ class GatedFeedForward(Module):
         self, d_model: int, d_ff: int = 2048, *, activation: str = "silu", bias: bool = False
     ):
         super().__init__()
-        self.config = GatedFeedForwardConfig(
-            d_model=d_model, d_ff=d_ff, activation=activation, bias=bias
-        )
+        self.config = config_of(GatedFeedForwardConfig, locals())
         self.gate_proj = linear(d_model, d_ff, bias=bias)
         self.up_proj = linear(d_model, d_ff, bias=bias)
         self.down_proj = linear(d_ff, d_model, bias=bias)

@@ -25,7 +25,7 @@ from .encoder_decoder import EncoderDecoder
 from .functional._concrete import extremes, is_concrete
 from .functional._dtype import dtype_name
 from .functional.sampling import choose_token
-from .multi_head_attention import KeyValue
+from .projected_attention import KeyValue
 
 
 class Generation(NamedTuple):
@@ -112,6 +112,7 @@ def generate(
         token = choose_token(logits, drawn, **options).to(input_ids.dtype)
         if not stop_ids:
             return token, done
+        # A finished sample is computed on, so that shapes stay; what it would say is replaced.
         token = torch.where(done, stop_ids[0], token)
         return token, done | (token[:, None] == stops).any(-1)
 
@@ -119,18 +120,19 @@ def generate(
         if isinstance(memory, Tensor):
             memory = decoder.project(memory)
         reading = {"memory": memory, "memory_mask": memory_mask}
-        cache = decoder.new_cache(B, T + M)
+        cache = decoder.new_cache(B, T + M)  # room for all: no shape changes from here
+        # The prompt in one call, which fills the cache; from then on a call a token.
         prompt = call(input_ids, key_mask=key_mask, cache=cache, **reading)
         cache = prompt.cache
         done = torch.zeros(B, dtype=torch.bool, device=input_ids.device)
         token, done = choose(_last(prompt.logits, key_mask), 0, done)
         tokens, lengths = [token], torch.ones(B, dtype=torch.int32, device=input_ids.device)
         for i in range(1, M):
-            step = call(token[:, None], cache=cache, **reading)
+            step = call(token[:, None], cache=cache, **reading)  # logits (B, 1, V)
             cache, lengths = step.cache, lengths + ~done
             token, done = choose(step.logits[:, 0], i, done)
             tokens.append(token)
-    return Generation(torch.stack(tokens, -1), lengths)
+    return Generation(torch.stack(tokens, -1), lengths)  # (B, M)
 
 
 def _check_uniforms(uniforms: Tensor | None, shape: tuple[int, int]) -> None:
@@ -154,5 +156,5 @@ def _last(logits: Tensor, key_mask: Tensor | None) -> Tensor:
     """Return the logits (B, V) after every prompt's last token."""
     if key_mask is None:
         return logits[:, -1]
-    last = (key_mask != 0).sum(-1) - 1
-    return torch.take_along_dim(logits, last[:, None, None], 1)[:, 0]
+    last = (key_mask != 0).sum(-1) - 1  # (B,)
+    return torch.take_along_dim(logits, last[:, None, None], 1)[:, 0]  # (B, V)

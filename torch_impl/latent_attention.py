@@ -4,25 +4,22 @@ B batch   T query positions   S key positions   D model width   N heads   C capa
 R width of the latent of keys and values
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from diptych.spec import LatentAttentionConfig, NormConfig, RotaryConfig, RotaryTable, ScoreConfig
-from diptych.spec.checks.cache import check_cached_call, check_can_cache
-from diptych.spec.checks.sizes import check_kind, check_sequence
+from diptych.spec.checks.sizes import check_sequence
 
-from . import functional
-from .functional.cache import Cache, RollingCache, append_rows, empty_cache, join_masks
-from .functional.heads import merge_heads, split_heads
+from .functional.cache import Cache, RollingCache
+from .functional.head_axis import split_heads
 from .linear import linear
-from .module import Module
+from .module import config_of
 from .norm import norm as make_norm
-from .position_bias import call_positions, rotate
+from .position import rotate
+from .projected_attention import ProjectedAttention
 
 
-class LatentAttention(Module):
+class LatentAttention(ProjectedAttention):
     """Self-attention whose keys and values are made from one narrow latent vector per position.
 
     ``latent, k_rope = x W_down``, ``k, v = norm(latent) W_up``; the key of a head is ``k`` beside
@@ -66,21 +63,7 @@ class LatentAttention(Module):
         rotary: RotaryConfig = RotaryConfig(interleaved=True),
     ):
         super().__init__()
-        self.config = LatentAttentionConfig(
-            d_model=d_model,
-            num_heads=num_heads,
-            kv_rank=kv_rank,
-            nope_dim=nope_dim,
-            rope_dim=rope_dim,
-            v_dim=v_dim,
-            q_rank=q_rank,
-            qkv_bias=qkv_bias,
-            out_bias=out_bias,
-            attention_dropout=attention_dropout,
-            norm=norm,
-            score=score,
-            rotary=rotary,
-        )
+        self.config = config_of(LatentAttentionConfig, locals())
         N, q_width = num_heads, num_heads * (nope_dim + rope_dim)
         if q_rank is None:
             self.q_proj = linear(d_model, q_width, bias=False)
@@ -93,6 +76,7 @@ class LatentAttention(Module):
         self.kv_up_proj = linear(kv_rank, N * (nope_dim + v_dim), bias=False)
         self.out_proj = linear(N * v_dim, d_model, bias=out_bias)
         self.rotary = RotaryTable(rotary, rope_dim)
+        self.position_bias = None
 
     def forward(
         self,
@@ -132,89 +116,44 @@ class LatentAttention(Module):
             ValueError: If a shape does not fit, or the cache has no room.
             TypeError: If a dtype does not fit.
         """
-        config, score = self.config, self.config.score
-        check_sequence(tuple(x.shape), config.d_model)
-        if cache is not None:
-            check_kind(Cache | RollingCache, cache=cache)
-            check_cached_call(
-                is_causal=score.is_causal,
-                batch_size=cache.length.shape[0],
-                query=tuple(x.shape),
-                key_length=x.shape[-2],
-                offset=offset,
-                segment_ids=segment_ids,
-            )
-        at: Any = call_positions(
-            x, x.shape[-2], offset=offset, position_ids=position_ids, cache=cache
-        )
-        query = self._queries(x, at.queries, at.length)
-        latent, rotated, rows = *self._latents(x, at.keys, at.length), None
-        if cache is not None:
-            rows = append_rows(cache, (latent, rotated), key_mask=key_mask, window=score.window)
-            latent, rotated = rows.entries
-            mask, key_mask = join_masks(rows.visible, mask, query), None
-        key, value = self._keys_and_values(latent, rotated)
-        attended, weights = functional.scaled_dot_product_attention(
-            query,
-            key,
-            value,
+        check_sequence(tuple(x.shape), self.config.d_model)
+        return self._attend(
+            x,
+            x,
+            x.shape[-2],
             mask=mask,
             key_mask=key_mask,
             bias=bias,
-            is_causal=score.is_causal and rows is None,
             offset=offset,
-            window=score.window if rows is None else None,
             segment_ids=segment_ids,
-            scale=score.scale,
-            softcap=score.softcap,
-            dropout=config.attention_dropout if self.training else 0.0,
+            position_ids=position_ids,
+            cache=cache,
             need_weights=need_weights,
         )
-        if rows is None:
-            return self.out_proj(merge_heads(attended)), weights
-        return self.out_proj(merge_heads(rows.refuse(attended))), weights, rows.cache
 
-    def new_cache(self, batch_size: int, capacity: int) -> Cache | RollingCache:
-        """Return a cache without positions, in the dtype of the parameters.
-
-        Args:
-            batch_size: B.
-            capacity: Number of positions that it has room for. Within a causal window the last
-                ones alone are kept, in a rolling cache.
-
-        Returns:
-            The cache, to be given as ``cache=``.
-
-        Raises:
-            ValueError: If a size is refused or the attention is not causal.
-        """
-        config = self.config
-        check_can_cache(is_causal=config.score.is_causal)
-        shapes = ((config.kv_rank,), (config.rope_dim,))
-        kernel = self.out_proj.weight
-        return empty_cache(kernel, batch_size, capacity, shapes, config.score, self.rotary)
-
-    def _queries(self, x: Tensor, positions: Tensor, length: int) -> Tensor:
+    def _queries(self, query: Tensor, positions: Tensor, length: int) -> Tensor:
         """Return the queries, their last channels rotated, (..., N, T, nope_dim + rope_dim)."""
         config = self.config
         if config.q_rank is None:
-            query = self.q_proj(x)
+            query = self.q_proj(query)
         else:
-            query = self.q_up_proj(self.q_norm(self.q_down_proj(x)))
-        query = split_heads(query, config.num_heads)
+            query = self.q_up_proj(self.q_norm(self.q_down_proj(query)))
+        query = split_heads(query, config.num_heads)  # (..., N, T, nope_dim + rope_dim)
         plain, rotated = query[..., : config.nope_dim], query[..., config.nope_dim :]
         return torch.cat([plain, rotate(rotated, positions, self.rotary, length)], -1)
 
-    def _latents(self, x: Tensor, positions: Tensor, length: int) -> tuple[Tensor, Tensor]:
+    def _entries(self, source: Tensor, positions: Tensor, length: int) -> tuple[Tensor, Tensor]:
         """Return what is cached: the latent (..., T, R) and the rotated part (..., T, rope_dim)."""
-        down = self.kv_down_proj(x)
+        down = self.kv_down_proj(source)  # (..., T, R + rope_dim)
         latent, rotated = down[..., : self.config.kv_rank], down[..., self.config.kv_rank :]
+        # All heads share this key; rotation expects their axis, so it comes and goes.
         rotated = rotate(rotated[..., None, :, :], positions, self.rotary, length)
         return self.kv_norm(latent), rotated[..., 0, :, :]
 
-    def _keys_and_values(self, latent: Tensor, rotated: Tensor) -> tuple[Tensor, Tensor]:
+    def _keys_and_values(self, *entries: Tensor) -> tuple[Tensor, Tensor]:
         """Return keys (..., N, S, nope_dim + rope_dim) and values (..., N, S, v_dim)."""
-        config = self.config
+        config, (latent, rotated) = self.config, entries
+        # Made anew at every call: that the cache holds the narrow latent alone is the point.
         heads = split_heads(self.kv_up_proj(latent), config.num_heads)
         plain, value = heads[..., : config.nope_dim], heads[..., config.nope_dim :]
         shared = torch.broadcast_to(rotated[..., None, :, :], (*plain.shape[:-1], config.rope_dim))

@@ -11,7 +11,7 @@ from diptych.spec.checks.sizes import check_given, check_width
 
 from .embedding import Embedding
 from .linear import linear
-from .module import Module
+from .module import Module, config_of
 
 
 class LogitsHead(Module):
@@ -46,15 +46,7 @@ class LogitsHead(Module):
         embed_dim: int | None = None,
     ):
         super().__init__()
-        self.config = LogitsHeadConfig(
-            d_model=d_model,
-            vocab_size=vocab_size,
-            tied=tied,
-            bias=bias,
-            scale=scale,
-            softcap=softcap,
-            embed_dim=embed_dim,
-        )
+        self.config = config_of(LogitsHeadConfig, locals())
         if embed_dim is not None:
             self.embed_proj = linear(d_model, embed_dim, bias=False)
         if not tied:
@@ -79,7 +71,7 @@ class LogitsHead(Module):
         check_width(tuple(x.shape), config.d_model)
         check_given("embedding", embedding is not None, "tied", config.tied)
         if embedding is None:
-            logits = self.vocab_proj(x)
+            logits = self.vocab_proj(x)  # (..., T, V)
         else:
             logits = embedding.attend(x if config.embed_dim is None else self.embed_proj(x))
             logits = logits + self.vocab_bias_param if config.bias else logits

@@ -12,7 +12,7 @@ from diptych.spec.checks.sizes import check_one_dtype, check_width
 from . import functional
 from .feed_forward import GatedFeedForward
 from .linear import linear
-from .module import Module
+from .module import Module, config_of
 
 
 class MixtureOfExperts(Module):
@@ -50,17 +50,7 @@ class MixtureOfExperts(Module):
         shared_gate: bool = False,
     ):
         super().__init__()
-        self.config = config = MixtureOfExpertsConfig(
-            d_model=d_model,
-            d_ff=d_ff,
-            num_experts=num_experts,
-            top_k=top_k,
-            activation=activation,
-            bias=bias,
-            router=router,
-            shared_d_ff=shared_d_ff,
-            shared_gate=shared_gate,
-        )
+        self.config = config = config_of(MixtureOfExpertsConfig, locals())
         self.router_proj = linear(d_model, num_experts, bias=router.bias)
         if router.choice_bias:
             self.router_choice_param = nn.Parameter(torch.zeros(num_experts))
@@ -113,6 +103,7 @@ class _Experts(Module):
             self.down_bias_param = _bank(E, F, D, bias=True)
 
     def forward(self, x: Tensor, weights: Tensor) -> Tensor:
+        # An einsum would promote without a word; a linear layer would refuse.
         check_one_dtype(str(x.dtype), str(self.gate_param.dtype))
         biases = {}
         if self.config.bias:

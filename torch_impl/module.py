@@ -1,11 +1,27 @@
 """The base of every module."""
 
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from torch import nn
 
 from diptych.spec import Config
+
+_ConfigKind = TypeVar("_ConfigKind", bound=Config)
+
+
+def config_of(kind: type[_ConfigKind], arguments: Mapping[str, Any]) -> _ConfigKind:
+    """Return the config whose fields are a constructor's arguments, of the same names.
+
+    Args:
+        kind: The config's class.
+        arguments: ``locals()`` of the constructor, at its beginning.
+
+    Returns:
+        The config.
+    """
+    return kind(**{field.name: arguments[field.name] for field in fields(kind)})
 
 
 class Module(nn.Module):

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from diptych.spec import LayerNormConfig, NormConfig, RMSNormConfig
 
 from . import functional
-from .module import Module
+from .module import Module, config_of
 
 
 class LayerNorm(Module):
@@ -25,7 +25,7 @@ class LayerNorm(Module):
 
     def __init__(self, d_model: int, *, eps: float = 1e-5, bias: bool = True):
         super().__init__()
-        self.config = LayerNormConfig(d_model=d_model, eps=eps, bias=bias)
+        self.config = config_of(LayerNormConfig, locals())
         self.weight = nn.Parameter(torch.ones(d_model))
         if bias:
             self.bias = nn.Parameter(torch.zeros(d_model))
@@ -63,7 +63,7 @@ class RMSNorm(Module):
 
     def __init__(self, d_model: int, *, eps: float = 1e-6, unit_offset: bool = False):
         super().__init__()
-        self.config = RMSNormConfig(d_model=d_model, eps=eps, unit_offset=unit_offset)
+        self.config = config_of(RMSNormConfig, locals())
         start = 0.0 if unit_offset else 1.0
         self.weight = nn.Parameter(torch.full((d_model,), start))
 

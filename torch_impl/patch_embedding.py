@@ -17,7 +17,7 @@ from . import functional
 from .conv import conv2d
 from .embedding import Embedding
 from .functional._dtype import dtype_name
-from .module import Module
+from .module import Module, config_of
 from .norm import norm as new_norm
 
 
@@ -56,17 +56,7 @@ class PatchEmbedding(Module):
         dropout: float = 0.0,
     ):
         super().__init__()
-        self.config = config = PatchEmbeddingConfig(
-            image_size=image_size,
-            patch_size=patch_size,
-            d_model=d_model,
-            num_channels=num_channels,
-            patch_bias=patch_bias,
-            class_token=class_token,
-            mask_token=mask_token,
-            norm=norm,
-            dropout=dropout,
-        )
+        self.config = config = config_of(PatchEmbeddingConfig, locals())
         self.patch_conv = conv2d(
             num_channels, d_model, patch_size, stride=patch_size, bias=patch_bias
         )
@@ -99,6 +89,7 @@ class PatchEmbedding(Module):
         check_images(tuple(images.shape), config.num_channels, config.sides)
         check_floating(images=dtype_name(images))
         *batch, C, height, width = images.shape
+        # A convolution that steps by its own width is one linear map of every patch.
         x = self.patch_conv(images.reshape((math.prod(batch), C, height, width)))
         x = x.reshape((*batch, config.d_model, config.num_patches)).transpose(-1, -2)
 
@@ -109,7 +100,7 @@ class PatchEmbedding(Module):
             x = torch.where((patch_mask != 0)[..., None], self.mask_param, x)
         if config.class_token:
             first = self.class_param.expand(*batch, 1, config.d_model)
-            x = torch.cat([first, x], -2)
+            x = torch.cat([first, x], -2)  # (..., T, D)
         x = x + self.position_embed.weight
         if config.norm is not None:
             x = self.embed_norm(x)

@@ -8,9 +8,32 @@ from torch import Tensor
 from diptych.spec import TransformerDecoderLayerConfig, TransformerEncoderLayerConfig
 
 from .block import Layer
+from .module import config_of
 
 
-class TransformerEncoderLayer(Layer):
+class _OriginalLayer(Layer):
+    """What both layers are built from: their sizes, where a block has a config for every part."""
+
+    _config: type[TransformerEncoderLayerConfig]
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_ff: int = 2048,
+        dropout: float = 0.1,
+        *,
+        activation: str = "relu",
+        norm_placement: str = "post",
+        eps: float = 1e-5,
+        attention_dropout: float = 0.0,
+    ):
+        super().__init__()
+        self.config = config_of(self._config, locals())
+        self._build(self.config.block)
+
+
+class TransformerEncoderLayer(_OriginalLayer):
     """Self-attention and a feed-forward network, each a residual branch with a layer norm.
 
     Post-norm, ``norm(x + dropout(branch(x)))``, as Vaswani et al. 2017; or pre-norm,
@@ -30,30 +53,7 @@ class TransformerEncoderLayer(Layer):
         ValueError: If a size, a rate, eps or a name is refused.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        d_ff: int = 2048,
-        dropout: float = 0.1,
-        *,
-        activation: str = "relu",
-        norm_placement: str = "post",
-        eps: float = 1e-5,
-        attention_dropout: float = 0.0,
-    ):
-        super().__init__()
-        self.config = TransformerEncoderLayerConfig(
-            d_model=d_model,
-            num_heads=num_heads,
-            d_ff=d_ff,
-            dropout=dropout,
-            activation=activation,
-            norm_placement=norm_placement,
-            eps=eps,
-            attention_dropout=attention_dropout,
-        )
-        self._build(self.config.block)
+    _config = TransformerEncoderLayerConfig
 
     def forward(
         self,
@@ -82,12 +82,12 @@ class TransformerEncoderLayer(Layer):
             ValueError: If a mask or the bias does not fit.
             TypeError: If a mask is floating.
         """
-        result = self._run(x, mask, key_mask=key_mask, bias=bias, need_weights=need_weights)
+        result = self._run(x, mask=mask, key_mask=key_mask, bias=bias, need_weights=need_weights)
         weights = result.attention_weights
         return result.output if weights is None else (result.output, weights)
 
 
-class TransformerDecoderLayer(Layer):
+class TransformerDecoderLayer(_OriginalLayer):
     """Causal self-attention, attention to a memory, and a feed-forward network.
 
     Each is a residual branch with a layer norm, post-norm as Vaswani et al. 2017, or pre-norm.
@@ -106,30 +106,7 @@ class TransformerDecoderLayer(Layer):
         ValueError: If a size, a rate, eps or a name is refused.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        d_ff: int = 2048,
-        dropout: float = 0.1,
-        *,
-        activation: str = "relu",
-        norm_placement: str = "post",
-        eps: float = 1e-5,
-        attention_dropout: float = 0.0,
-    ):
-        super().__init__()
-        self.config = TransformerDecoderLayerConfig(
-            d_model=d_model,
-            num_heads=num_heads,
-            d_ff=d_ff,
-            dropout=dropout,
-            activation=activation,
-            norm_placement=norm_placement,
-            eps=eps,
-            attention_dropout=attention_dropout,
-        )
-        self._build(self.config.block)
+    _config = TransformerDecoderLayerConfig
 
     def forward(
         self,
@@ -164,7 +141,7 @@ class TransformerDecoderLayer(Layer):
         """
         result = self._run(
             x,
-            mask,
+            mask=mask,
             key_mask=key_mask,
             bias=bias,
             memory=memory,

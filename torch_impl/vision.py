@@ -18,7 +18,7 @@ from diptych.spec import (
 from .attention_pooling import AttentionPooling
 from .block import Block
 from .linear import linear
-from .module import Module
+from .module import Module, config_of
 from .norm import norm
 from .patch_embedding import PatchEmbedding
 from .stack import StackOutput, run_layers
@@ -56,14 +56,7 @@ class VisionEncoder(Module):
         attention_pooling: AttentionPoolingConfig | None = None,
     ):
         super().__init__()
-        self.config = config = VisionEncoderConfig(
-            embedding=embedding,
-            layer=layer,
-            num_layers=num_layers,
-            final_norm=final_norm,
-            pooling=pooling,
-            attention_pooling=attention_pooling,
-        )
+        self.config = config = config_of(VisionEncoderConfig, locals())
         D = config.d_model
         self.embedding = PatchEmbedding.from_config(embedding)
         self.layers = nn.ModuleList([Block.from_config(block) for block in config.layers])
@@ -111,7 +104,7 @@ class VisionEncoder(Module):
     def _pool(self, output: Tensor) -> Tensor | None:
         match self.config.pooling:
             case "class":
-                return output[..., 0, :]
+                return output[..., 0, :]  # (..., D)
             case "class_mean":
                 return torch.cat([output[..., 0, :], output[..., 1:, :].mean(-2)], -1)
             case "tanh":

@@ -13,53 +13,57 @@ if TYPE_CHECKING:
     from ..families import load_family as load_family
     from ..families.settings import Setting as Setting
     from ..families.settings import SettingsTable as SettingsTable
-    from ..rules.rules import Rule as Rule
-    from ..rules.rules import convert_tensors as convert_tensors
-    from ..rules.rules import inverse as inverse
-    from ..rules.rules import rule as rule
-    from ..rules.transforms import Chain as Chain
-    from ..rules.transforms import Join as Join
-    from ..rules.transforms import Keep as Keep
-    from ..rules.transforms import Permute as Permute
-    from ..rules.transforms import Split as Split
-    from ..rules.transforms import Stack as Stack
-    from ..rules.transforms import Transpose as Transpose
-    from ..rules.transforms import Unstack as Unstack
+    from ..rules import Chain as Chain
+    from ..rules import Join as Join
+    from ..rules import Keep as Keep
+    from ..rules import Permute as Permute
+    from ..rules import Rule as Rule
+    from ..rules import Split as Split
+    from ..rules import Stack as Stack
+    from ..rules import Transpose as Transpose
+    from ..rules import Unstack as Unstack
+    from ..rules import convert_tensors as convert_tensors
+    from ..rules import inverse as inverse
+    from ..rules import rule as rule
     from .checkpoint import Checkpoint as Checkpoint
-    from .checkpoint import open_checkpoint as open_checkpoint
     from .converter import Report as Report
     from .converter import convert_checkpoint as convert_checkpoint
     from .diff import Diff as Diff
     from .diff import diff_checkpoints as diff_checkpoints
     from .diff import open_pair as open_pair
-    from .in_memory import LoadedModel as LoadedModel
-    from .in_memory import read_model as read_model
-    from .in_memory import write_model as write_model
     from .inspection import Inspection as Inspection
     from .inspection import inspect_checkpoint as inspect_checkpoint
-    from .layouts.panels import layout_rules as layout_rules
+    from .layouts.torch_to_flax import layout_rules as layout_rules
     from .manifest import verify_manifest as verify_manifest
+    from .reading import open_checkpoint as open_checkpoint
+    from .saved_model import LoadedModel as LoadedModel
+    from .saved_model import read_model as read_model
+    from .saved_model import write_model as write_model
 
 _HOMES = {
-    ".checkpoint": ("Checkpoint", "open_checkpoint"),
+    ".checkpoint": ("Checkpoint",),
+    ".reading": ("open_checkpoint",),
     ".converter": ("Report", "convert_checkpoint"),
     ".diff": ("Diff", "diff_checkpoints", "open_pair"),
-    ".in_memory": ("LoadedModel", "read_model", "write_model"),
+    ".saved_model": ("LoadedModel", "read_model", "write_model"),
     ".inspection": ("Inspection", "inspect_checkpoint"),
-    ".layouts.panels": ("layout_rules",),
+    ".layouts.torch_to_flax": ("layout_rules",),
     ".manifest": ("verify_manifest",),
     "..families": ("FAMILIES", "DecoderFamily", "Family", "load_family"),
     "..families.settings": ("Setting", "SettingsTable"),
-    "..rules.rules": ("Rule", "convert_tensors", "inverse", "rule"),
-    "..rules.transforms": (
+    "..rules": (
         "Chain",
         "Join",
         "Keep",
         "Permute",
+        "Rule",
         "Split",
         "Stack",
         "Transpose",
         "Unstack",
+        "convert_tensors",
+        "inverse",
+        "rule",
     ),
 }
 _MODULES = {name: home for home, names in _HOMES.items() for name in names}

@@ -3,7 +3,9 @@
 import os
 from pathlib import Path
 
-from ..formats import Container, contained, fault
+from ..formats.container import Container
+from ..formats.errors import fault
+from ..formats.paths import contained
 
 SUFFIXES = (".bpe", ".jinja", ".json", ".md", ".model", ".spm", ".tiktoken", ".txt", ".vocab")
 NAMES = ("LICENSE", "NOTICE")

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from ..families import Family
-from ..formats import WRITERS
+from ..formats import WRITTEN
 from ..tensors.cast import CastCounts, cast_code
-from .checkpoint import Checkpoint, open_checkpoint
-from .layouts.panels import LAYOUTS
-from .plan import Plan, make_plan, usual_container
+from .checkpoint import Checkpoint, ReadOptions
+from .layouts.layout import LAYOUTS
+from .plan import Plan, make_plan
+from .reading import read_checkpoint
 from .run import Progress, write_plan
 
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -76,9 +77,9 @@ class Report:
                 f"cast to {self.dtype}: {self.cast.values} values, {self.cast.changed} changed, "
                 f"{self.cast.became_inf} became inf, {self.cast.became_zero} became 0"
             )
-        is_foreign = self.layouts[1] == "hf"
+        is_original = LAYOUTS[self.layouts[1]].is_original
         for title, names in (
-            ("made anew" if is_foreign else "left out, made anew on the way back", self.recreated),
+            ("made anew" if is_original else "left out, made anew on the way back", self.recreated),
             ("travels beside the parameters", self.buffers),
             ("spellings found", self.variants),
             ("settings ignored", tuple(self.ignored_settings)),
@@ -90,7 +91,7 @@ class Report:
 
     def _side(self, side: int) -> str:
         layout = self.layouts[side]
-        of_family = f" ({self.family})" if layout in ("hf", "hf-flax") else ""
+        of_family = f" ({self.family})" if LAYOUTS[layout].is_of_family else ""
         return f"{layout}{of_family} {self.containers[side]}"
 
 
@@ -139,19 +140,12 @@ def convert_checkpoint(
         ValueError: If an argument or the destination is refused.
         OutputError: If the destination cannot be written.
     """
-    format = format or usual_container(to)
-    for name, value, choices in (("to", to, LAYOUTS), ("format", format, tuple(WRITERS))):
-        if value not in choices:
+    for name, value, choices in (("to", to, LAYOUTS), ("format", format, WRITTEN)):
+        if value is not None and value not in choices:
             raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, choices))}")
     code, shard_size = cast_code(dtype), _parse_size(max_shard_size)
-    checkpoint = open_checkpoint(
-        src,
-        family=family,
-        config=config,
-        settings=settings,
-        key=key,
-        ignore_settings=ignore_settings,
-    )
+    options = ReadOptions(family, config, settings or {}, key, ignore_settings)
+    checkpoint = read_checkpoint(src, options)
     plan = make_plan(checkpoint, to=to, container=format, dtype=code)
     counts = CastCounts()
     if not dry_run:

@@ -10,8 +10,10 @@ import numpy as np
 from ..spec.checks.sizes import Shape
 from ..spec.errors import CheckpointError
 from ..tensors.bits import bit_view, contiguous
-from .checkpoint import Checkpoint, has_configuration, open_checkpoint
-from .layouts.leaf import FLOATING, LeafTensor
+from ..tensors.ulp import ulp_distance
+from .checkpoint import Checkpoint
+from .layouts.lazy_tensors import FLOATING, LazyTensor
+from .reading import has_configuration, open_checkpoint
 
 MOST_PRINTED = 10  # differences in the printed form
 
@@ -176,7 +178,7 @@ def _open_like(
         return error
 
 
-def _diff(name: str, a: LeafTensor, b: LeafTensor) -> TensorDiff | None:
+def _diff(name: str, a: LazyTensor, b: LazyTensor) -> TensorDiff | None:
     head = TensorDiff(name, (a.dtype, b.dtype), (tuple(a.shape), tuple(b.shape)))
     if a.dtype != b.dtype or a.shape != b.shape:
         return head
@@ -219,17 +221,7 @@ def _differing_bits(x: np.ndarray, y: np.ndarray) -> int:
 def _max_ulp(x: np.ndarray, y: np.ndarray) -> int:
     """Return the largest number of representable values between two numbers, NaN left out."""
     numbers = ~(np.isnan(x) | np.isnan(y))
-    left, right = _ordered(x[numbers]), _ordered(y[numbers])
-    # The gap of two int64 may need 65 bits: as uint64 the difference wraps to the right value.
-    gaps = np.maximum(left, right).astype(np.uint64) - np.minimum(left, right).astype(np.uint64)
-    return int(gaps.max(initial=0))
-
-
-def _ordered(x: np.ndarray) -> np.ndarray:
-    """Return int64 numbers in the order of the floats, neighbours one apart, both zeros 0."""
-    sign = np.int64(1) << np.int64(8 * x.itemsize - 1)
-    bits = bit_view(x).astype(np.int64)
-    return np.where(bits & sign, -(bits & ~sign), bits)
+    return int(ulp_distance(x[numbers], y[numbers]).max(initial=0))
 
 
 def _chunks(a: np.ndarray, b: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from ..families import Family
-from ..formats import find_container
 from ..spec.errors import CheckpointError
-from .checkpoint import open_checkpoint
+from .checkpoint import ReadOptions
+from .reading import open_container, read_checkpoint
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Inspection:
 
     Attributes:
         path: What was read.
-        container: "safetensors", "pt", "msgpack" or "orbax".
+        container: The kind of container.
         files: The files that were opened.
         tensors: Every stored tensor, in the file's order.
         nbytes: Bytes of all tensors.
@@ -107,19 +107,11 @@ def inspect_checkpoint(
         CheckpointError: If the files themselves cannot be read; what is not understood of them
             stands in ``faults``.
     """
-    container = find_container(Path(src))
-    if key is not None:
-        container = container.select(key)
+    options = ReadOptions(family, config, settings or {}, key, ignore_settings)
+    container = open_container(src, options)
     understood: dict[str, Any]
     try:
-        checkpoint = open_checkpoint(
-            src,
-            family=family,
-            config=config,
-            settings=settings,
-            key=key,
-            ignore_settings=ignore_settings,
-        )
+        checkpoint = read_checkpoint(src, options)
         container = checkpoint.container
         understood = {
             "layout": checkpoint.layout,

@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ..families.settings import read_json
-from ..formats import Tensor, contained, find_container, printable
+from ..formats.errors import printable
+from ..formats.find import find_container
+from ..formats.json import read_json
+from ..formats.paths import contained
+from ..formats.tensor import Tensor
 from ..spec.checks.sizes import Shape
 from ..spec.errors import CheckpointError
 

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..formats import WRITERS, Planned
+from ..formats import FORMATS
+from ..formats.output import Planned
 from ..spec.errors import OutputError
 from ..tensors.bits import contiguous
 from ..tensors.cast import CastCounts, cast_values
 from .commit import copy_file, staged_folder, synced, write_file
+from .layouts.layout import LAYOUTS
 from .manifest import (
     MANIFEST,
     file_digest,
@@ -22,7 +24,7 @@ from .manifest import (
     tensor_entry,
     written_digests,
 )
-from .plan import Plan, PlannedStep, planned_bytes
+from .plan import Plan, PlannedStep
 
 Progress = Callable[[int, int], None]
 """Called with the bytes of tensors written so far, and in all."""
@@ -83,13 +85,13 @@ def write_plan(
     np.empty(_REUSED, np.uint8)
     with staged_folder(dst, overwrite=overwrite, sources=sources, needed_bytes=room) as folder:
         arrays = _arrays(plan, tally, progress)
-        names = WRITERS[plan.container](
+        names = FORMATS[plan.container].write(
             folder,
             plan.tensors,
             arrays,
             file_name=plan.file_name,
             max_shard_size=max_shard_size,
-            metadata={"format": "flax" if plan.layout in ("flax", "hf-flax") else "pt"},
+            metadata={"format": LAYOUTS[plan.layout].framework},
         )
         # The writer takes no more than it needs: what follows the last tensor runs here.
         assert next(arrays, None) is None
@@ -126,7 +128,7 @@ def _arrays(
                 worker.start()
                 yield target.name, values
                 worker.join()
-            tally.written += planned_bytes(target)
+            tally.written += target.nbytes
             if progress:
                 progress(tally.written, total)
 

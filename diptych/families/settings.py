@@ -3,12 +3,9 @@
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..formats import FileSource
 from ..spec.checks.sizes import Shape, nearest
-from ..spec.errors import CheckpointError
 
 
 class Setting(NamedTuple):
@@ -89,24 +86,6 @@ class SettingsTable:
     def values(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the understood settings, those not given at the value that their lack means."""
         return {key: settings.get(key, s.default) for key, s in self.understood.items()}
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Return the object that a JSON file holds.
-
-    Raises:
-        CheckpointError: If it is no regular file, no JSON object, or holds a key twice; names the
-            file.
-    """
-    source = FileSource(path)
-    text = source.read(0, source.size)
-    try:
-        value = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path}: not valid JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise CheckpointError(f"{path}: a JSON object expected, found {type(value).__name__}")
-    return value
 
 
 def with_settings(given: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,16 +179,3 @@ def check_layer_count(num_layers: Any, shapes: Mapping[str, Shape], key: str) ->
     """Raise ValueError if there are more layers than tensors, before anything is made for each."""
     if isinstance(num_layers, int) and num_layers > len(shapes):
         raise ValueError(f"{key}: {num_layers} given, but there are only {len(shapes)} tensors")
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"key {twice!r} stands twice")
-    return values
-
-
-def _refuse_constant(text: str) -> float:
-    raise ValueError(f"{text} is no JSON number")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from .fault import fault
+from .errors import fault
 from .tensor import Tensor
 
 
@@ -13,7 +13,7 @@ from .tensor import Tensor
 class Branch:
     """One dictionary of a pickle, of a Flax tree, or of a tree that Orbax saved.
 
-    Args:
+    Attributes:
         tensors: Its tensors by name.
         others: What else it holds, by name, described: numbers, texts, further dictionaries.
         refused: What it holds that cannot be read, by name, with the reason.
@@ -31,7 +31,7 @@ class Branch:
 class Container:
     """A checkpoint's tensors, from headers only.
 
-    Args:
+    Attributes:
         kind: "safetensors", "pt", "msgpack" or "orbax".
         files: The files that were opened, the index first where there is one.
         tensors: The tensors by name; empty where a file has several dictionaries that hold
@@ -50,7 +50,7 @@ class Container:
 
     @property
     def model_args(self) -> Mapping[str, Any]:
-        """The settings that lie beside the dictionary whose tensors these are, if any do."""
+        """Return the settings that lie beside the dictionary whose tensors these are, if any do."""
         for path, branch in self.tree.items():
             if path and branch.tensors is self.tensors:
                 outer = self.tree.get(path.rpartition(".")[0])
@@ -58,13 +58,13 @@ class Container:
         return {}
 
     def select(self, key: str) -> "Container":
-        """The same container with the tensors of one dictionary of its tree.
+        """Return the same container with the tensors of one dictionary of its tree.
 
         Args:
             key: The dictionary's path.
 
         Raises:
-            CheckpointError: There is no such dictionary, or something in it cannot be read.
+            CheckpointError: If there is no such dictionary, or something in it cannot be read.
         """
         path = self.files[0]
         if key not in self.tree:

@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..tensors.dtypes import code_of
+from .limits import check_shape
 
 
 class Planned(NamedTuple):
     """A tensor that will be written.
 
-    Args:
+    Attributes:
         name: Its name in the file.
         dtype: A code of ``diptych.tensors.dtypes``.
         shape: Its shape.
@@ -23,6 +24,11 @@ class Planned(NamedTuple):
     dtype: str
     shape: tuple[int, ...]
 
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of its values."""
+        return check_shape(self.dtype, self.shape)
+
 
 class OutputFile:
     """A new file, closed when the ``with`` block ends; to sync it is the caller's.
@@ -31,7 +37,7 @@ class OutputFile:
         path: The file, which must not exist.
 
     Raises:
-        OSError: It exists, or cannot be made.
+        OSError: If it exists, or cannot be made.
     """
 
     def __init__(self, path: Path):
@@ -60,10 +66,10 @@ class OutputFile:
 def planned_arrays(
     plan: Sequence[Planned], arrays: Iterable[tuple[str, np.ndarray]]
 ) -> Iterator[tuple[Planned, np.ndarray]]:
-    """Each planned tensor with its values; nothing beyond the last one is taken from ``arrays``.
+    """Yield each planned tensor with its values, and take nothing beyond the last of them.
 
     Raises:
-        ValueError: A tensor is not the planned one.
+        ValueError: If a tensor is not the planned one.
     """
     remaining = iter(arrays)
     for planned in plan:
@@ -75,7 +81,7 @@ def planned_arrays(
 
 
 def to_bytes(values: np.ndarray) -> memoryview:
-    """The values' bytes in C order, least significant byte first, whatever the array's layout.
+    """Return the values' bytes in C order, least significant byte first.
 
     Args:
         values: Array of any strides, transposed, broadcast or reversed, and either byte order.

@@ -1,6 +1,5 @@
 """Checkpoints of several files with an index that says which tensor is in which."""
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -9,22 +8,22 @@ import numpy as np
 
 from ..spec import CheckpointError
 from .container import Container
-from .containment import contained
-from .fault import fault
-from .names import check_shape, find_twins
+from .errors import fault
+from .format import INDEX_SUFFIX
+from .json import JsonReader, render_json
+from .limits import find_twins
 from .output import OutputFile, Planned
+from .paths import contained
 from .source import FileSource
-from .strict_json import JsonReader
 from .tensor import Tensor
 
-INDEX_SUFFIX = ".index.json"
 _LONGEST_INDEX = 1 << 27
 
 
 def read_sharded(
     index: Path, read_file: Callable[[Path], Container], separator: str = "."
 ) -> Container:
-    """The tensors of all files that an index names.
+    """Return the tensors of all files that an index names.
 
     Args:
         index: The index, JSON with ``weight_map`` (tensor name -> file name beside the index).
@@ -32,7 +31,7 @@ def read_sharded(
         separator: What the index has between the parts of a name, where files have a dot.
 
     Raises:
-        CheckpointError: The index or a file is damaged, or they contradict each other.
+        CheckpointError: If the index or a file is damaged, or they contradict each other.
     """
     weight_map, total_size = _read_index(index)
     if separator != ".":
@@ -98,25 +97,24 @@ def write_sharded(
         write_file(folder / names[-1], shard, remaining)
         keys = (planned.name.replace(".", separator) for planned in shard)
         weight_map |= dict.fromkeys(keys, names[-1])
-    total = sum(check_shape(planned.dtype, planned.shape) for planned in plan)
+    total = sum(planned.nbytes for planned in plan)
     index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(weight_map.items()))}
     names.append(file_name + INDEX_SUFFIX)
     with OutputFile(folder / names[-1]) as file:
-        file.write((json.dumps(index, indent=2, ensure_ascii=False) + "\n").encode(), 0)
+        file.write(render_json(index), 0)
     return tuple(names)
 
 
 def split_plan(plan: Sequence[Planned], max_shard_size: int | None) -> list[list[Planned]]:
-    """The plan cut, in its order, into shards of at most ``max_shard_size`` bytes of tensors."""
+    """Return the plan cut, in its order, into shards of at most ``max_shard_size`` bytes."""
     shards: list[list[Planned]] = [[]]
     size = 0
     for planned in plan:
-        nbytes = check_shape(planned.dtype, planned.shape)
-        if max_shard_size is not None and shards[-1] and size + nbytes > max_shard_size:
+        if max_shard_size is not None and shards[-1] and size + planned.nbytes > max_shard_size:
             shards.append([])
             size = 0
         shards[-1].append(planned)
-        size += nbytes
+        size += planned.nbytes
     return shards
 
 

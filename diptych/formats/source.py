@@ -8,7 +8,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Protocol
 
-from .fault import fault
+from .errors import fault
 
 
 class Source(Protocol):
@@ -20,7 +20,7 @@ class Source(Protocol):
         """Fills the whole buffer with the bytes from a position on."""
 
     def for_parts(self) -> "Source":
-        """The same bytes where parts of them can be read at little cost, itself if it can."""
+        """Return a source of the same bytes, of which parts can be read at little cost."""
 
 
 class MemorySource:
@@ -77,7 +77,7 @@ class FileSource:
         path: The file.
 
     Raises:
-        CheckpointError: The file cannot be opened or is no regular file.
+        CheckpointError: If the file cannot be opened or is no regular file.
     """
 
     def __init__(self, path: Path):
@@ -94,7 +94,7 @@ class FileSource:
         return self
 
     def read(self, position: int, length: int) -> bytes:
-        """The bytes from a position on; fewer where the file ends before."""
+        """Return the bytes from a position on; fewer where the file ends before."""
         with self.opened() as file:
             return self.read_from(file, position, length)
 
@@ -106,10 +106,10 @@ class FileSource:
 
     @contextmanager
     def opened(self) -> Iterator[FileIO]:
-        """The file, read-only; it is compared with its first state on entry and exit.
+        """Open the file read-only, and compare it with its first state on entry and exit.
 
         Raises:
-            CheckpointError: The file changed.
+            CheckpointError: If the file changed.
         """
         with self._open() as file:
             self._compare(file)

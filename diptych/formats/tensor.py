@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from ..tensors.bits import TensorSpec
 from ..tensors.dtypes import item_size, numpy_dtype
-from .fault import fault
+from .errors import fault
 from .source import Source
 
 _BLOCK = 1 << 24
@@ -21,7 +22,7 @@ _PIECE = 1 << 20
 class Tensor:
     """A tensor in a file, not yet read.
 
-    Args:
+    Attributes:
         name: Its name in the file.
         dtype: A code of ``diptych.tensors.dtypes``.
         shape: Its shape.
@@ -41,22 +42,27 @@ class Tensor:
 
     @property
     def path(self) -> Path:
-        """The file that holds it."""
+        """Return the file that holds it."""
         return self.source.path
 
     @property
+    def spec(self) -> TensorSpec:
+        """Return its header."""
+        return TensorSpec(self.dtype, self.shape)
+
+    @property
     def nbytes(self) -> int:
-        """The bytes of its values."""
+        """Return the bytes of its values."""
         return math.prod(self.shape) * item_size(self.dtype)
 
     def read(self) -> np.ndarray:
-        """Its values, in memory of their own, C order and native byte order.
+        """Return its values, in memory of their own, C order and native byte order.
 
         Returns:
             Array of ``shape`` and of the numpy or ml_dtypes dtype of ``dtype``.
 
         Raises:
-            CheckpointError: The file changed, or a boolean is neither 0 nor 1.
+            CheckpointError: If the file changed, or a boolean is neither 0 nor 1.
         """
         values = np.empty(self.shape, numpy_dtype(self.dtype))
         if values.size == 0:
@@ -75,7 +81,7 @@ class Tensor:
         return values
 
     def pieces(self) -> Iterator[memoryview]:
-        """The bytes that ``read`` gives, in order; each piece is overwritten by the next.
+        """Yield the bytes that ``read`` gives, in order; each piece is overwritten by the next.
 
         Raises:
             CheckpointError: As ``read``.

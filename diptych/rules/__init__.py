@@ -1,1 +1,58 @@
-"""From names to names and back: templates, invertible transforms, and one engine."""
+"""Names <-> names: templates, invertible transforms, and the rules that pair names through them."""
+
+from .rules import (
+    MAX_SUGGESTIONS,
+    Rule,
+    Step,
+    assign_rules,
+    convert_tensors,
+    inverse,
+    name_faults,
+    raise_faults,
+    rule,
+)
+from .templates import TemplateIndex, fill_template, match_template, placeholders
+from .transforms import (
+    DELETE,
+    Chain,
+    Copy,
+    Each,
+    Join,
+    Keep,
+    Permute,
+    Split,
+    Stack,
+    Tie,
+    Transform,
+    Transpose,
+    Unstack,
+)
+
+__all__ = [
+    "DELETE",
+    "MAX_SUGGESTIONS",
+    "Chain",
+    "Copy",
+    "Each",
+    "Join",
+    "Keep",
+    "Permute",
+    "Rule",
+    "Split",
+    "Stack",
+    "Step",
+    "TemplateIndex",
+    "Tie",
+    "Transform",
+    "Transpose",
+    "Unstack",
+    "assign_rules",
+    "convert_tensors",
+    "fill_template",
+    "inverse",
+    "match_template",
+    "name_faults",
+    "placeholders",
+    "raise_faults",
+    "rule",
+]

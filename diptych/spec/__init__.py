@@ -1,33 +1,24 @@
 """What a component is, before any framework: configs, leaves, checks, tables, errors."""
 
-from .attention import (
-    AttentionConfig,
-    HeadAttentionConfig,
-    QKNormConfig,
-    ScaledDotProductAttentionConfig,
-    ScoreConfig,
-)
+from .attention_pooling import AttentionPoolingConfig
 from .audio import AudioEncoderConfig
-from .block import BlockConfig, TransformerDecoderLayerConfig, TransformerEncoderLayerConfig
+from .block import BlockConfig
 from .config import COMPONENTS, Config, Leaf, Leaves
-from .decoder import DecoderConfig, LogitsHeadConfig
+from .decoder import DecoderConfig
 from .dual_encoder import DualEncoderConfig, EncoderWithProjectionConfig
 from .embedding import EmbeddingConfig, TextEmbeddingConfig
 from .encoder import EncoderConfig
 from .encoder_decoder import EncoderDecoderConfig
+from .encoder_with_heads import EncoderWithHeadsConfig
 from .errors import CheckpointError, OutputError
 from .feed_forward import FeedForwardConfig, GatedFeedForwardConfig
-from .head import (
-    EncoderWithHeadsConfig,
-    MaskedLMHeadConfig,
-    NextSentenceHeadConfig,
-    QuestionAnsweringHeadConfig,
-    SequenceClassificationHeadConfig,
-    TokenClassificationHeadConfig,
-)
+from .head_attention import HeadAttentionConfig
 from .latent_attention import LatentAttentionConfig
+from .logits_head import LogitsHeadConfig
 from .mixture import MixtureOfExpertsConfig, RouterConfig
+from .multi_head_attention import AttentionConfig, QKNormConfig
 from .norm import LayerNormConfig, NormConfig, RMSNormConfig
+from .patch_embedding import PatchEmbeddingConfig
 from .position import PositionalEncodingConfig
 from .position_bias import AlibiConfig, RelativeBiasConfig, RelativePositionBiasConfig
 from .rotary import (
@@ -38,10 +29,17 @@ from .rotary import (
     RotaryConfig,
     YarnScaling,
 )
-from .tables.bias import BucketTable, SlopeTable
-from .tables.rotary import RotaryTable
-from .tables.sinusoid import SinusoidTable
-from .vision import AttentionPoolingConfig, PatchEmbeddingConfig, VisionEncoderConfig
+from .scaled_dot_product_attention import ScaledDotProductAttentionConfig, ScoreConfig
+from .tables import BucketTable, RotaryTable, SinusoidTable, SlopeTable
+from .task_heads import (
+    MaskedLMHeadConfig,
+    NextSentenceHeadConfig,
+    QuestionAnsweringHeadConfig,
+    SequenceClassificationHeadConfig,
+    TokenClassificationHeadConfig,
+)
+from .transformer_layer import TransformerDecoderLayerConfig, TransformerEncoderLayerConfig
+from .vision import VisionEncoderConfig
 
 __all__ = [
     "COMPONENTS",

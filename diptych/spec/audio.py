@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .block import BlockConfig, TransformerEncoderLayerConfig
-from .checks.sizes import check_positive, check_rate
+from .block import BlockConfig
+from .checks.sizes import check_kind, check_positive, check_rate
 from .config import Leaf, Leaves, under
 from .embedding import EmbeddingConfig
 from .norm import NormConfig
-from .stack import StackConfig, check_layers, layer_leaves
+from .stack import StackConfig, layer_leaves
+from .transformer_layer import TransformerEncoderLayerConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,8 @@ class AudioEncoderConfig(StackConfig):
 
     def __post_init__(self):
         check_positive(num_mel_bins=self.num_mel_bins, max_seq_len=self.max_seq_len)
-        check_layers(self)
+        super().__post_init__()
+        check_kind(NormConfig | None, final_norm=self.final_norm)
         check_rate(dropout=self.dropout)
 
     def leaves(self) -> Leaves:

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .block import BlockConfig, TransformerEncoderLayerConfig
+from .block import BlockConfig
 from .checks.sizes import check_boolean, check_choice, check_not_negative
 from .config import Leaves, linear_leaves, under
 from .embedding import TextEmbeddingConfig
 from .norm import NormConfig
 from .position_bias import AlibiConfig, RelativeBiasConfig
 from .stack import StackConfig, check_text_stack, text_stack_leaves
+from .transformer_layer import TransformerEncoderLayerConfig
 
 POOLED_TOKENS = ("highest", "last")
 
@@ -47,6 +48,7 @@ class EncoderConfig(StackConfig):
 
     def __post_init__(self):
         check_boolean(pooler=self.pooler)
+        super().__post_init__()
         check_text_stack(self)
         self._check_pooled_token()
 

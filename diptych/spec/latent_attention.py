@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .attention import ScoreConfig
 from .checks.sizes import check_boolean, check_kind, check_positive, check_rate
 from .config import Config, Leaves, linear_leaves, under
 from .norm import NormConfig
 from .rotary import RotaryConfig
+from .scaled_dot_product_attention import ScoreConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +67,11 @@ class LatentAttentionConfig(Config):
         self.rotary.width(self.rope_dim)
         if self.score.sinks:
             raise ValueError("score.sinks=True: latent attention has no sinks")
+
+    @property
+    def cache_rows(self) -> tuple[tuple[int, ...], ...]:
+        """Return the shape of what a cache holds of one position: latent and rotated key."""
+        return (self.kv_rank,), (self.rope_dim,)
 
     def leaves(self) -> Leaves:
         D, N, bias = self.d_model, self.num_heads, self.qkv_bias

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from .block import BlockConfig, TransformerDecoderLayerConfig, TransformerEncoderLayerConfig
+from .block import BlockConfig
 from .checks.sizes import check_equal, check_kind, check_positive, check_rate
 from .config import Config, Leaves, under
 from .embedding import TextEmbeddingConfig
 from .norm import NormConfig
 from .position_bias import PositionBiasConfig, RelativeBiasConfig
+from .transformer_layer import TransformerDecoderLayerConfig, TransformerEncoderLayerConfig
 
 MAX_LAYERS = 10_000
 """A config that names more is corrupt, and would be listed leaf by leaf."""
@@ -23,11 +24,31 @@ class StackConfig(Config):
     layer: Any
     num_layers: int
 
+    def __post_init__(self):
+        """Check the layers, of one width, and hold named ones as the blocks that they are."""
+        layer, num_layers = self.layer, self.num_layers
+        check_positive(num_layers=num_layers)
+        if num_layers > MAX_LAYERS:
+            raise ValueError(f"num_layers={num_layers} must not exceed {MAX_LAYERS}")
+        each = layer if isinstance(layer, tuple) else (layer,)
+        if not 0 < len(each) <= num_layers:
+            raise ValueError(
+                f"layer has {len(each)} configs, expected 1 .. num_layers={num_layers}"
+            )
+        for i, one in enumerate(each):
+            check_kind(LayerConfig, **{f"layer[{i}]" if isinstance(layer, tuple) else "layer": one})
+            check_equal(
+                f"layer[{i}].d_model", one.block.d_model, "layer[0].d_model", each[0].block.d_model
+            )
+        # Two ways to say one layer would make two unequal configs of one stack.
+        blocks = tuple(one.block for one in each)
+        object.__setattr__(self, "layer", blocks if isinstance(layer, tuple) else blocks[0])
+
     @property
     def layers(self) -> tuple[BlockConfig, ...]:
-        """Return the config of every layer's block."""
+        """Return the config of every layer."""
         pattern = self.layer if isinstance(self.layer, tuple) else (self.layer,)
-        return tuple(pattern[i % len(pattern)].block for i in range(self.num_layers))
+        return tuple(pattern[i % len(pattern)] for i in range(self.num_layers))
 
     @property
     def d_model(self) -> int:
@@ -35,27 +56,10 @@ class StackConfig(Config):
         return self.layers[0].d_model
 
 
-def check_layers(config: Any) -> None:
-    """Raise unless a stack's layers are configs of one width, one at least, and its norm is one."""
-    layer, num_layers = config.layer, config.num_layers
-    check_positive(num_layers=num_layers)
-    if num_layers > MAX_LAYERS:
-        raise ValueError(f"num_layers={num_layers} must not exceed {MAX_LAYERS}")
-    each = layer if isinstance(layer, tuple) else (layer,)
-    if not 0 < len(each) <= num_layers:
-        raise ValueError(f"layer has {len(each)} configs, expected 1 .. num_layers={num_layers}")
-    for i, one in enumerate(each):
-        check_kind(LayerConfig, **{f"layer[{i}]" if isinstance(layer, tuple) else "layer": one})
-        check_equal(
-            f"layer[{i}].d_model", one.block.d_model, "layer[0].d_model", each[0].block.d_model
-        )
-    check_kind(NormConfig | None, final_norm=config.final_norm)
-
-
 def check_text_stack(config: Any) -> None:
-    """Raise unless a stack's layers, embedding, position bias and dropout fit together."""
-    check_layers(config)
+    """Raise unless a stack's embedding, final norm, position bias and dropout fit its layers."""
     check_kind(TextEmbeddingConfig | None, embedding=config.embedding)
+    check_kind(NormConfig | None, final_norm=config.final_norm)
     check_kind(PositionBiasConfig | None, position_bias=config.position_bias)
     check_rate(dropout=config.dropout)
     if config.position_bias is not None:

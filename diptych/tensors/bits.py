@@ -49,6 +49,15 @@ def specs_of(arrays: Sequence[np.ndarray]) -> list[TensorSpec]:
     return [TensorSpec(array.dtype.name, array.shape) for array in arrays]
 
 
+def row_major_strides(shape: Shape) -> tuple[int, ...]:
+    """Return the elements from one index to the next, per axis, of an array in C order."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
 def check_one(inputs: Sequence[object]) -> None:
     """Raise ValueError unless there is one input."""
     if len(inputs) != 1:

@@ -35,10 +35,10 @@ _CODE_BY_NAME = {dtype.name: code for code, dtype in CODES.items()}
 
 
 def numpy_dtype(code: str) -> np.dtype:
-    """The native numpy dtype of a code.
+    """Return the native numpy dtype of a code.
 
     Raises:
-        ValueError: The code is not one of ``CODES``.
+        ValueError: If the code is not one of ``CODES``.
     """
     if code not in CODES:
         raise ValueError(f"dtype {code!r} is not one of {', '.join(CODES)}")
@@ -46,19 +46,19 @@ def numpy_dtype(code: str) -> np.dtype:
 
 
 def code_of(dtype: np.dtype) -> str:
-    """The code of a numpy dtype, whatever its byte order.
+    """Return the code of a numpy dtype, whatever its byte order.
 
     Raises:
-        ValueError: Checkpoints do not hold this dtype.
+        ValueError: If checkpoints do not hold this dtype.
     """
     return code_of_name(dtype.name)
 
 
 def code_of_name(name: str) -> str:
-    """The code of a dtype by the name that numpy and ml_dtypes give it.
+    """Return the code of a dtype by the name that numpy and ml_dtypes give it.
 
     Raises:
-        ValueError: Checkpoints do not hold this dtype.
+        ValueError: If checkpoints do not hold this dtype.
     """
     if name not in _CODE_BY_NAME:
         raise ValueError(f"dtype {name!r} is not one of {', '.join(_CODE_BY_NAME)}")
@@ -66,5 +66,5 @@ def code_of_name(name: str) -> str:
 
 
 def item_size(code: str) -> int:
-    """The bytes that one element takes."""
+    """Return the bytes that one element takes."""
     return numpy_dtype(code).itemsize

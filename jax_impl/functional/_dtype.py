@@ -15,5 +15,6 @@ def dtype_name(x: Array) -> str:
 
 def one_dtype(arrays: Any, /, *, dtype: Any = None, inexact: bool = True) -> Any:
     """Return the arrays of a framework's layer as they are; raise TypeError if dtypes differ."""
+    # Flax itself would promote without a word.
     check_one_dtype(*(array.dtype.name for array in arrays if array is not None))
     return tuple(None if array is None else jnp.asarray(array) for array in arrays)

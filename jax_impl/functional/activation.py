@@ -11,13 +11,9 @@ def relu(x: Array) -> Array:
 
 
 def gelu(x: Array) -> Array:
-    """Return ``x * Phi(x)`` with the exact normal distribution function (Hendrycks, Gimpel 2016).
+    """Return ``x * Phi(x)``, in the shape and dtype of ``x``.
 
-    Args:
-        x: Input of any shape.
-
-    Returns:
-        Output in the shape and dtype of ``x``.
+    Phi is the exact normal distribution function (Hendrycks, Gimpel 2016).
     """
     return jax.nn.gelu(x, approximate=False)
 
@@ -25,11 +21,7 @@ def gelu(x: Array) -> Array:
 def gelu_tanh(x: Array) -> Array:
     """Return ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``, which is not ``gelu``.
 
-    Args:
-        x: Input of any shape.
-
-    Returns:
-        Output in the shape and dtype of ``x``.
+    In the shape and dtype of ``x`` (Hendrycks, Gimpel 2016).
     """
     return jax.nn.gelu(x, approximate=True)
 

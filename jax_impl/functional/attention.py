@@ -93,6 +93,7 @@ def scaled_dot_product_attention(
         check_sinks(sinks.shape, query.shape)
     check_attention_dtypes(query=dtype_name(query), key=dtype_name(key), value=dtype_name(value))
     S = key.shape[-2]
+    # Scores of 16 bits would round large ones to the same number: float32 at least, kept so.
     score_dtype = jnp.promote_types(query.dtype, jnp.float32)
     if bias is not None:
         check_bias_dtype(dtype_name(bias))
@@ -111,30 +112,32 @@ def scaled_dot_product_attention(
         segment_ids=segment_ids,
     )
     if visible is not None:
+        # A weight of 0 alone would let NaN through: 0 * NaN is NaN, in output and gradients.
         seen = _seen_keys(visible, query, key)
         key, value = jnp.where(seen, key, 0.0), jnp.where(seen, value, 0.0)
 
     # The queries are scaled, not the products: the same value, T x H instead of T x S numbers.
     scaled_query = query.astype(score_dtype) * (query.shape[-1] ** -0.5 if scale is None else scale)
-    scores = _product("...TH,...SH->...TS", scaled_query, key.astype(score_dtype))
+    scores = _product("...TH,...SH->...TS", scaled_query, key.astype(score_dtype))  # (..., T, S)
     if softcap is not None:
         scores = softcap * jnp.tanh(scores / softcap)
     if bias is not None:
         scores = scores + bias
 
+    # Rounded here and not before, so that the weights returned are those that were used.
     weights = _softmax(scores, visible, sinks).astype(query.dtype)
     kept = apply_dropout(weights, dropout, keep=keep, rng_key=rng_key)
-    output = _product("...TS,...SV->...TV", kept, value)
+    output = _product("...TS,...SV->...TV", kept, value)  # (..., T, V)
     return output, weights if need_weights else None
 
 
 def _seen_keys(visible: Array, query: Array, key: Array) -> Array:
     """Return where some query of the call sees the key, broadcasting to (..., K, S, 1)."""
-    seen = visible.any(-2)
+    seen = visible.any(-2)  # (..., N or 1, S)
     if query.ndim >= 4 and visible.ndim >= 3 and visible.shape[-3] > 1:
         N, K = query.shape[-3], key.shape[-3]
-        seen = seen.reshape(*seen.shape[:-2], K, N // K, seen.shape[-1]).any(-2)
-    return seen[..., None]
+        seen = seen.reshape(*seen.shape[:-2], K, N // K, seen.shape[-1]).any(-2)  # (..., K, S)
+    return seen[..., None]  # (..., K or 1, S, 1)
 
 
 def _product(equation: str, per_query: Array, per_key: Array) -> Array:
@@ -144,9 +147,9 @@ def _product(equation: str, per_query: Array, per_key: Array) -> Array:
     # The queries of a group stand in one long row, so that no key is copied for each of them.
     *batch, N, T, width = per_query.shape
     K = per_key.shape[-3]
-    grouped = per_query.reshape(*batch, K, N // K * T, width)
+    grouped = per_query.reshape(*batch, K, N // K * T, width)  # (..., K, G T, x)
     product = jnp.einsum(equation, grouped, per_key, precision=matmul_precision())
-    return product.reshape(*batch, N, T, product.shape[-1])
+    return product.reshape(*batch, N, T, product.shape[-1])  # (..., N, T, y)
 
 
 def _softmax(scores: Array, visible: Array | None, sinks: Array | None) -> Array:
@@ -157,8 +160,10 @@ def _softmax(scores: Array, visible: Array | None, sinks: Array | None) -> Array
         scores = jnp.where(visible, scores, hidden)
     if sinks is not None:
         sinks = sinks.astype(scores.dtype)[..., None, None]
-        sinks = jnp.broadcast_to(sinks, (*scores.shape[:-1], 1))
+        sinks = jnp.broadcast_to(sinks, (*scores.shape[:-1], 1))  # (..., N, T, 1)
+        # The sink takes its share of the sum; no value belongs to it, so its column goes.
         weights = jax.nn.softmax(jnp.concatenate([scores, sinks], -1), -1)[..., :-1]
     else:
         weights = jax.nn.softmax(scores, -1)
+    # A row that sees no key came out uniform, since its scores were all 0.
     return weights if visible is None else jnp.where(visible, weights, 0.0)

@@ -101,6 +101,7 @@ def empty_cache(
     check_not_negative(batch_size=batch_size)
     check_positive(capacity=capacity)
     kind: type[Cache | RollingCache] = Cache
+    # All slots from the start: a cache that grew would be traced anew at every token.
     slots = capacity
     if score.window is not None and not (rotary and rotary.depends_on_length):
         left = window_sides(score.window, score.is_causal)[0]
@@ -114,7 +115,7 @@ def empty_cache(
 
 def join_masks(visible: Array, mask: Array | None, query: Array) -> Array:
     """Return where a cache (B, T, S) and a mask both allow it, (B, 1 or N, T, S)."""
-    visible = visible[:, None]
+    visible = visible[:, None]  # (B, 1, T, S)
     if mask is None:
         return visible
     check_mask_dtype(mask=dtype_name(mask))
@@ -154,16 +155,18 @@ def append_rows(
     length, new_length = cache.length, cache.length + count
     steps = jnp.arange(T, dtype=jnp.int32)
     slots = jnp.arange(C, dtype=jnp.int32)
-    query_positions = length[:, None] + steps
-    is_real = steps < count[:, None]
+    query_positions = length[:, None] + steps  # (B, T)
+    is_real = steps < count[:, None]  # (B, T)
+    # Real rows are the first ones, unless padding stands before one of them.
     in_order = True if key_mask is None else ((key_mask != 0) == is_real).all(-1)[:, None]
     if isinstance(cache, RollingCache):
+        # The old slots come along, as a new row may replace one that a query still sees.
         old, new = _latest(slots, length, C), _latest(slots, new_length, C)
         entries = tuple(
             jnp.concatenate([held, row], -2) for held, row in zip(cache.entries, rows, strict=True)
         )
-        is_new = jnp.where(is_real, query_positions, -1)
-        key_positions = jnp.concatenate([old, is_new], -1)
+        is_new = jnp.where(is_real, query_positions, -1)  # (B, T)
+        key_positions = jnp.concatenate([old, is_new], -1)  # (B, C + T)
         held = _write(cache.entries, rows, new - length[:, None])
         visible = visible_positions(query_positions, key_positions, left=left)
         fits = (query_positions >= 0) & in_order
@@ -171,10 +174,11 @@ def append_rows(
             entries, query_positions, key_positions, visible, fits, RollingCache(held, new_length)
         )
     new_length = jnp.minimum(new_length, C)
-    source = slots - length[:, None]
+    source = slots - length[:, None]  # (B, C)
     held = _write(cache.entries, rows, jnp.where(source < count[:, None], source, -1))
     key_positions = jnp.where(slots < new_length[:, None], slots, -1)
     visible = visible_positions(query_positions, key_positions, left=left)
+    # Where numbers cannot be looked at, NaN says what an error would say.
     fits = ((query_positions < C) | ~is_real) & in_order
     after = Cache(held, new_length)
     return CachedRows(held, query_positions, key_positions, visible, fits, after)
@@ -195,7 +199,7 @@ def visible_positions(
     """
     queries, keys = query_positions[..., :, None], key_positions[..., None, :]
     visible = (keys >= 0) & (keys <= queries)
-    return visible if left is None else visible & (queries - keys <= left)
+    return visible if left is None else visible & (queries - keys <= left)  # (B, T, S)
 
 
 def _count(cache: Cache | RollingCache, T: int, key_mask: Array | None) -> Array:
@@ -218,6 +222,7 @@ def _count(cache: Cache | RollingCache, T: int, key_mask: Array | None) -> Array
 def _latest(slots: Array, length: Array, C: int) -> Array:
     """Return the position that each slot of a rolling cache holds, below 0 for none, (B, C)."""
     last = length[:, None] - 1
+    # The last position before the length that falls on the slot, modulo C.
     positions = last - (last - slots) % C
     return jnp.where(positions >= 0, positions, -1)
 
@@ -230,7 +235,8 @@ def _write(entries: tuple[Array, ...], rows: tuple[Array, ...], source: Array) -
     written = []
     for held, row in zip(entries, rows, strict=True):
         shape = (source.shape[0], *[1] * (held.ndim - 3), source.shape[1], 1)
-        index = source.reshape(shape)
+        index = source.reshape(shape)  # (B, 1, .., C, 1)
+        # Slots take rows, rows are not put into slots: padding then has nowhere to go.
         taken = jnp.take_along_axis(row, jnp.clip(index, 0, T - 1), -2)
-        written.append(jnp.where(index >= 0, taken, held))
+        written.append(jnp.where(index >= 0, taken, held))  # (B, .., C, X)
     return tuple(written)

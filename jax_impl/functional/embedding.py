@@ -30,6 +30,7 @@ def embed(ids: Array, table: Array) -> Array:
     check_integer_dtype(ids=dtype_name(ids))
     if is_concrete(ids) and 0 not in ids.shape:
         check_ids(*extremes(ids), table.shape[0])
+    # No error can be raised under jit, and another id's row would go unnoticed: NaN does not.
     rows = jnp.asarray(table).at[jnp.asarray(ids)]
     return rows.get(mode="fill", fill_value=jnp.nan, wrap_negative_indices=False)
 

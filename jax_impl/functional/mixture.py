@@ -97,13 +97,13 @@ def mix_experts(
     """
     check_width(x.shape, gate.shape[1])
     check_width(weights.shape, gate.shape[0])
-    chosen = (weights != 0)[..., None]
-    inputs = jnp.where(chosen, x[..., None, :], 0.0)
-    hidden_gate = _product("...ed,edf->...ef", inputs, gate, gate_bias, chosen)
+    chosen = (weights != 0)[..., None]  # (..., E, 1)
+    inputs = jnp.where(chosen, x[..., None, :], 0.0)  # (..., E, D)
+    hidden_gate = _product("...ed,edf->...ef", inputs, gate, gate_bias, chosen)  # (..., E, F)
     hidden_up = _product("...ed,edf->...ef", inputs, up, up_bias, chosen)
     hidden = activate_gated(hidden_gate, hidden_up, activation)
-    outputs = _product("...ef,efd->...ed", hidden, down, down_bias, chosen)
-    return (outputs * weights[..., None]).sum(-2).astype(x.dtype)
+    outputs = _product("...ef,efd->...ed", hidden, down, down_bias, chosen)  # (..., E, D)
+    return (outputs * weights[..., None]).sum(-2).astype(x.dtype)  # (..., D)
 
 
 def _product(equation: str, x: Array, kernel: Array, bias: Array | None, chosen: Array) -> Array:
@@ -115,6 +115,7 @@ def _product(equation: str, x: Array, kernel: Array, bias: Array | None, chosen:
 def _best(scores: Array, number: int) -> Array:
     """Return where the best scores stand, boolean (..., E); of equal ones the first."""
     order = jnp.argsort(scores, -1, descending=True, stable=True)
+    # Sorting the order inverts it: the rank at which each expert stands.
     ranks = jnp.argsort(order, -1)
     return ranks < number
 
@@ -122,7 +123,7 @@ def _best(scores: Array, number: int) -> Array:
 def _best_groups(choice: Array, router: RouterConfig) -> Array:
     """Return the scores that choose, -inf outside of the best groups."""
     *leading, E = choice.shape
-    groups = choice.reshape(*leading, router.num_groups, E // router.num_groups)
-    two_best = jnp.sort(groups, -1, descending=True)[..., :2]
+    groups = choice.reshape(*leading, router.num_groups, E // router.num_groups)  # (..., G, E/G)
+    two_best = jnp.sort(groups, -1, descending=True)[..., :2]  # (..., G, 2)
     best = _best(two_best.sum(-1), router.top_groups)[..., None]
     return jnp.where(best, groups, -jnp.inf).reshape(*leading, E)

@@ -33,8 +33,9 @@ def layer_norm(x: Array, weight: Array, bias: Array | None, *, eps: float) -> Ar
     check_width(x.shape, weight.shape[0])
     dtypes = [x.dtype, weight.dtype] if bias is None else [x.dtype, weight.dtype, bias.dtype]
     dtype = functools.reduce(jnp.promote_types, dtypes, jnp.float32)
-    centred = x.astype(dtype) - jnp.mean(x, -1, dtype=dtype, keepdims=True)
-    variance = jnp.mean(jnp.square(centred), -1, keepdims=True)
+    # In two passes: E[x^2] - E[x]^2 cancels where the mean is large beside the spread.
+    centred = x.astype(dtype) - jnp.mean(x, -1, dtype=dtype, keepdims=True)  # (..., D)
+    variance = jnp.mean(jnp.square(centred), -1, keepdims=True)  # (..., 1)
     normalised = centred * lax.rsqrt(variance + eps) * weight.astype(dtype)
     return (normalised if bias is None else normalised + bias.astype(dtype)).astype(x.dtype)
 
@@ -63,5 +64,5 @@ def rms_norm(x: Array, weight: Array, *, eps: float, unit_offset: bool = False) 
     dtype = functools.reduce(jnp.promote_types, [x.dtype, weight.dtype], jnp.float32)
     wide, factor = x.astype(dtype), weight.astype(dtype)
     factor = 1.0 + factor if unit_offset else factor
-    scale = lax.rsqrt(jnp.mean(jnp.square(wide), -1, keepdims=True) + eps)
+    scale = lax.rsqrt(jnp.mean(jnp.square(wide), -1, keepdims=True) + eps)  # (..., 1)
     return (wide * scale * factor).astype(x.dtype)

@@ -52,4 +52,4 @@ def positions_from_ids(input_ids: Array, padding_id: int) -> Array:
     """
     check_integer_dtype(input_ids=dtype_name(input_ids))
     is_token = input_ids != padding_id
-    return is_token.cumsum(-1) * is_token + padding_id
+    return is_token.cumsum(-1) * is_token + padding_id  # (..., T)

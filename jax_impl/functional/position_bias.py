@@ -48,13 +48,15 @@ def relative_bias(
         TypeError: If the positions are not integer.
     """
     distances = _distances(query_positions, key_positions)
+    # A bucket is the number of edges that a distance reaches, and the edges are integers made on
+    # the host: XLA divides by multiplying with the reciprocal, and T5's 64 would miss its bucket.
     edges = jnp.asarray(table.values)
     if table.config.is_bidirectional:
-        buckets = (abs(distances)[..., None] >= edges).sum(-1)
+        buckets = (abs(distances)[..., None] >= edges).sum(-1)  # (..., T, S)
         buckets = buckets + jnp.where(distances > 0, table.direction, 0)
     else:
         buckets = (jnp.maximum(-distances, 0)[..., None] >= edges).sum(-1)
-    return jnp.moveaxis(weight[buckets], -1, -3)
+    return jnp.moveaxis(weight[buckets], -1, -3)  # (..., N, T, S)
 
 
 def _distances(query_positions: Array, key_positions: Array) -> Array:

@@ -47,10 +47,11 @@ def apply_rotary(
     check_rotated(P, x.shape, positions.shape)
     if positions.ndim > 1:
         shape = per_sample_shape("positions", positions.shape, x.shape, (x.shape[-2],))
-        positions = positions.reshape(shape)
+        positions = positions.reshape(shape)  # (B, 1, T)
     dtype = jnp.promote_types(x.dtype, jnp.float32)
+    # In this dtype as in the reference models: float64 angles part from theirs with the position.
     angles = positions[..., None].astype(dtype) * jnp.asarray(frequencies, dtype)
-    cos, sin = factor * jnp.cos(angles), factor * jnp.sin(angles)
+    cos, sin = factor * jnp.cos(angles), factor * jnp.sin(angles)  # (..., T, P)
     rotated, rest = x[..., : 2 * P].astype(dtype), x[..., 2 * P :]
     if interleaved:
         a, b = rotated[..., 0::2], rotated[..., 1::2]
@@ -58,7 +59,7 @@ def apply_rotary(
         a, b = rotated[..., :P], rotated[..., P:]
     a, b = a * cos - b * sin, b * cos + a * sin
     if interleaved:
-        rotated = jnp.stack([a, b], -1).reshape(rotated.shape)
+        rotated = jnp.stack([a, b], -1).reshape(rotated.shape)  # a0 b0 a1 b1 ..
     else:
-        rotated = jnp.concatenate([a, b], -1)
-    return jnp.concatenate([rotated.astype(x.dtype), rest], -1)
+        rotated = jnp.concatenate([a, b], -1)  # a0 a1 .. b0 b1 ..
+    return jnp.concatenate([rotated.astype(x.dtype), rest], -1)  # (..., T, H)

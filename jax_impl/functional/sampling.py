@@ -57,6 +57,7 @@ def choose_token(
         scores = jnp.where(ranks < top_k, scores, -jnp.inf)
     kept = jax.nn.softmax(scores, -1)
     if top_p is not None:
+        # What counts is the sum before a token, so that the one that reaches top_p is kept.
         before = jnp.cumsum(kept, -1) - kept
         kept = jnp.where((before < top_p) | (ranks == 0), kept, 0.0)
     sums = jnp.cumsum(kept, -1)

@@ -21,7 +21,7 @@ def first_highest(x: Array, scores: Array) -> Array:
     Returns:
         Vectors (..., D), in the dtype of ``x``.
     """
-    place = scores.astype(jnp.int32).argmax(-1)
+    place = scores.astype(jnp.int32).argmax(-1)  # (...)
     return jnp.take_along_axis(x, place[..., None, None], -2)[..., 0, :]
 
 
@@ -68,5 +68,5 @@ def similarity(x: Array, y: Array, log_scale: Array, bias: Array | None = None) 
     products = jnp.einsum(
         "...ie,...je->...ij", x.astype(dtype), y.astype(dtype), precision=matmul_precision()
     )
-    logits = products * jnp.exp(log_scale.astype(dtype))
+    logits = products * jnp.exp(log_scale.astype(dtype))  # (..., I, J)
     return (logits if bias is None else logits + bias.astype(dtype)).astype(x.dtype)

@@ -15,7 +15,7 @@ from diptych.spec.checks.attention import (
     check_mask_dtype,
     check_offset_size,
     check_pair,
-    check_segment_lengths,
+    check_same_lengths,
     per_sample_shape,
     window_sides,
 )
@@ -38,16 +38,8 @@ def visible_keys(
 ) -> Array | None:
     """Return the one mask of all that can hide a key; a key is visible where all allow it.
 
-    Args:
-        query: (..., N, T, H), of which only the shape is read.
-        key_length: S.
-        mask: As in ``scaled_dot_product_attention``, like all that follow.
-        key_mask: One per sample.
-        bias: Hides where it is -inf.
-        is_causal: Whether query i sees keys 0 .. i + offset only.
-        offset: Position of the first query among the keys.
-        window: Visible keys (left, right) of a query's own.
-        segment_ids: One array, or a pair (of queries, of keys), of segments that see themselves.
+    The query's shape is read, not its values; the arguments are those of
+    ``scaled_dot_product_attention``, with the number of keys S in place of the keys.
 
     Returns:
         Boolean, broadcasting to (..., N, T, S), or None if nothing can hide a key.
@@ -65,6 +57,7 @@ def visible_keys(
         check_mask_dtype(key_mask=dtype_name(key_mask))
         allowed.append(_per_sample("key_mask", key_mask, query, (S,))[..., None, :] != 0)
     if bias is not None:
+        # Only -inf hides: the smallest finite number is a score like any other.
         allowed.append(align("bias", bias, query, S) != -math.inf)
     if is_causal or window is not None:
         check_offset_size(offset)
@@ -81,7 +74,7 @@ def visible_keys(
         check_integer_dtype(segment_ids=dtype_name(key_ids))
         query_ids = _per_sample("segment_ids of the queries", query_ids, query, (T,))
         key_ids = _per_sample("segment_ids of the keys", key_ids, query, (S,))
-        allowed.append(query_ids[..., :, None] == key_ids[..., None, :])
+        allowed.append(query_ids[..., :, None] == key_ids[..., None, :])  # (..., 1, T, S)
     return functools.reduce(jnp.logical_and, allowed) if allowed else None
 
 
@@ -111,5 +104,5 @@ def _segment_pair(segment_ids: Array | tuple[Array, Array], T: int, S: int) -> t
     if isinstance(segment_ids, tuple | list):
         check_pair("segment_ids", segment_ids)
         return segment_ids[0], segment_ids[1]
-    check_segment_lengths(T, S)
+    check_same_lengths("segment_ids", T, S)
     return segment_ids, segment_ids

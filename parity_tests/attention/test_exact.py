@@ -70,6 +70,7 @@ def test_attention_with_other_data(tally, seed):
     judge(tally, attention_case("together", *LENGTHS["T<S"], seed=seed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_attention_without_jit(tally, variant):
     judge(tally, attention_case(variant, *LENGTHS["T<S"]), jit=False)

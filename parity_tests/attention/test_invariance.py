@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from diptych.spec import ScoreConfig
-from parity_tests.support.panels import JAX, TORCH, both_panels, to_numpy
+from parity_tests.support.panels import JAX, TORCH, both_panels_slow_in_jax, to_numpy
 
 B, T, D, N = 2, 5, 6, 3
 RATE = 0.4
@@ -65,7 +65,7 @@ def run(panel, x, *, window, training, need_weights, compiled):
         return to_numpy(output), to_numpy(weights)
 
 
-@both_panels
+@both_panels_slow_in_jax
 @every_path
 @given(t=st.integers(1, T - 1), window=windows, seed=seeds)
 @properties
@@ -83,7 +83,7 @@ def test_later_tokens_do_not_matter(panel, options, t, window, seed):
         assert not np.triu(weights, 1).any()
 
 
-@both_panels
+@both_panels_slow_in_jax
 @every_path
 @given(sample=st.integers(0, B - 1), window=windows, seed=seeds)
 @properties

@@ -16,7 +16,6 @@ import torch
 
 import jax_impl
 import torch_impl
-from diptych.parity.compare import Comparison, compare_working
 from parity_tests.attention import oracle
 from parity_tests.attention.cases import AttentionCase, attention_call, attention_case
 from parity_tests.attention.guard import guard
@@ -31,6 +30,7 @@ from parity_tests.support.harness import (
     Call,
     Run,
     cotangents_of,
+    judge_working,
     random_arrays,
     run_jax,
     run_torch,
@@ -62,46 +62,6 @@ def rounded(arrays: Arrays, dtype: str) -> tuple[Arrays, Arrays]:
     return narrow, {name: array.astype(np.float64) for name, array in narrow.items()}
 
 
-def judge(
-    name: str,
-    found: Run,
-    truth: Run,
-    yardstick: Run,
-    noise: Callable[[], dict[str, float]] = dict,
-) -> None:
-    """Judge every output; the gradients of a call as one vector, in which noise counts as noise.
-
-    Args:
-        name: Of the call.
-        found: What is judged.
-        truth: In float64.
-        yardstick: Of plain code.
-        noise: Gives what random rounding errors change of every output, and of "gradients"; asked
-            where plain code was too lucky to be the only measure.
-    """
-    rows = _rows(name, found, truth, yardstick, {})
-    if not all(row.ok for row in rows):
-        rows = _rows(name, found, truth, yardstick, noise())
-    faults = [str(row) for row in rows if not row.ok]
-    assert not faults, "\n".join(faults)
-
-
-def _rows(
-    name: str, found: Run, truth: Run, yardstick: Run, noise: dict[str, float]
-) -> list[Comparison]:
-    runs = [
-        run.outputs
-        | {"gradients": np.concatenate([run.gradients[key].reshape(-1) for key in truth.gradients])}
-        for run in (found, truth, yardstick)
-    ]
-    return [
-        compare_working(
-            *(run[key] for run in runs), name=f"{name}: {key}", noise=noise.get(key, 0.0)
-        )
-        for key in runs[1]
-    ]
-
-
 def plain_attention(xp: ModuleType, case: AttentionCase, visible: np.ndarray, to_panel) -> Call:
     def call(inputs: dict[str, Any]) -> dict[str, Any]:
         options = {k: case.options[k] for k in ("scale", "softcap") if k in case.options}
@@ -127,7 +87,7 @@ def test_attention(panel, variant, dtype):
     attend = impl.functional.scaled_dot_product_attention
     found = run(attention_call(attend, to_panel, case.options), inputs, cotangents)
     yardstick = run(plain_attention(xp, case, result.visible, to_panel), inputs, cotangents)
-    judge(variant, found, Run(truth, gradients), yardstick)
+    judge_working(variant, found, Run(truth, gradients), yardstick)
     error = np.abs(found.outputs["output"].astype(np.float64) - result.output).max()
     assert error <= guard(wide, case.options, DTYPES[dtype])
 
@@ -198,7 +158,7 @@ def test_component(panel, name, dtype):
     truth = run_component_torch(wide_case, wide_tensors, wide_cotangents)
     plain_call = plain_component(xp, config, case, to_panel)
     yardstick = run(plain_call, arguments | tensors, cotangents)
-    judge(name, run_component(panel, case, tensors, cotangents), truth, yardstick)
+    judge_working(name, run_component(panel, case, tensors, cotangents), truth, yardstick)
 
 
 def run_component(panel: str, case: ComponentCase, tensors: Arrays, cotangents: Arrays) -> Run:

@@ -11,7 +11,7 @@ import torch
 
 from diptych.spec import Config
 from parity_tests.attention.guard import AttentionRecord
-from parity_tests.attention.test_working import judge, rounded
+from parity_tests.attention.test_working import rounded
 from parity_tests.components.case import random_tensors
 from parity_tests.components.runs import jax_module, torch_module
 from parity_tests.components.test_working_variants import CALLS, PANELS
@@ -22,6 +22,7 @@ from parity_tests.support.harness import (
     Call,
     Run,
     cotangents_of,
+    judge_working,
     random_arrays,
     run_jax,
     run_torch,
@@ -83,7 +84,7 @@ def test_attention_over_what_is_kept(name, panel, dtype):
         found = run_jax(call, inputs, cotangents, x64=False)
     faults = record.faults(found.outputs)
     assert not faults, "\n".join(faults)
-    judge(name, found, truth, yardstick)
+    judge_working(name, found, truth, yardstick)
 
 
 def _call(feed: Callable[..., dict[str, Any]], module: Any) -> Call:

@@ -1,6 +1,7 @@
 """Running one call of a component in either panel, from canonical parameters."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -10,7 +11,8 @@ from flax import nnx
 
 import jax_impl
 import torch_impl
-from diptych.convert.layouts.panels import layout_rules
+from diptych.convert import layout_rules
+from diptych.parity.rounding import FLOAT32, rounding_noise
 from diptych.rules.rules import convert_tensors, inverse
 from diptych.spec import Config
 from parity_tests.components.case import ComponentCase
@@ -80,6 +82,19 @@ def run_component_jax(
         return run
     gradients = to_canonical(case.config, {name: run.gradients.pop(name) for name in own})
     return Run(run.outputs, run.gradients | gradients)
+
+
+def torch_float32_noise(case: ComponentCase, tensors: Arrays) -> dict[str, float]:
+    """Return how far random float32 rounding errors move every output of the torch panel."""
+    wide = {name: array.astype(np.float64) for name, array in tensors.items()}
+    arguments = {
+        name: array.astype(np.float64) if array.dtype.kind == "f" else array
+        for name, array in case.arguments.items()
+    }
+    wide_case = replace(case, arguments=arguments)
+    return rounding_noise(
+        lambda: to_torch(run_component_torch(wide_case, wide, {}).outputs), unit=FLOAT32
+    )
 
 
 def to_flax(config: Config, tensors: Arrays) -> Arrays:

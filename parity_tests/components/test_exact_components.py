@@ -34,7 +34,12 @@ def one_a_component() -> list[str]:
 
 
 def judge(
-    tally, name: str, case: ComponentCase, *, compiled: bool = True, in_torch_too: bool = False
+    tally,
+    name: str,
+    case: ComponentCase,
+    *,
+    torch_compiled: bool = False,
+    jax_compiled: bool = True,
 ) -> None:
     """Judge outputs and gradients of both panels, by each other, and outputs by the formula.
 
@@ -42,13 +47,13 @@ def judge(
         tally: Takes every comparison.
         name: Of the case.
         case: One call.
-        compiled: Whether JAX compiles the call.
-        in_torch_too: Whether torch compiles it too; eager torch is what its users run.
+        torch_compiled: Whether torch compiles the call; eager torch is what its users run.
+        jax_compiled: Whether JAX compiles it.
     """
     truth, cotangents = truth_of(case)
     tensors = random_tensors(case.config)
-    in_torch = run_component_torch(case, tensors, cotangents, compiled=in_torch_too)
-    in_jax = run_component_jax(case, tensors, cotangents, jit=compiled)
+    in_torch = run_component_torch(case, tensors, cotangents, compiled=torch_compiled)
+    in_jax = run_component_jax(case, tensors, cotangents, jit=jax_compiled)
     judge_exact(tally, name, in_torch, in_jax)
     for run in (in_torch, in_jax):
         judge_by_formula(tally, name, run, truth)
@@ -73,7 +78,7 @@ def test_component(tally, name):
 
 @pytest.mark.parametrize("name", cases(lambda case: ROOMS[case.config.component].is_slow))
 def test_component_without_jit(tally, name):
-    judge(tally, name, CASES[name], compiled=False)
+    judge(tally, name, CASES[name], jax_compiled=False)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -16,12 +16,12 @@ import jax_impl
 import torch_impl
 from diptych.parity.rounding import FLOAT32, rounding_noise
 from parity_tests.attention.guard import AttentionRecord
-from parity_tests.attention.test_working import WORKING, judge, rounded
+from parity_tests.attention.test_working import WORKING, rounded
 from parity_tests.components.case import ComponentCase, random_tensors
 from parity_tests.components.rooms import CASES, slow_if
 from parity_tests.components.runs import floating, run_component_jax, run_component_torch
 from parity_tests.models.cases import MODEL_CASES, VARIANTS
-from parity_tests.support.harness import DTYPES, Arrays, Run, cotangents_of, to_torch
+from parity_tests.support.harness import DTYPES, Arrays, Run, cotangents_of, judge_working, to_torch
 from parity_tests.support.narrow import Narrow
 
 PANELS: dict[str, tuple[Any, Callable[..., Run]]] = {
@@ -142,7 +142,7 @@ def test_variant(variant, panel, dtype):
 
         return rounding_noise(run, unit=FLOAT32)
 
-    judge(name, found, truth, yardstick, *([noise] if dtype == "float32" else []))
+    judge_working(name, found, truth, yardstick, *([noise] if dtype == "float32" else []))
     assert {x.dtype for x in [*found.outputs.values(), *found.gradients.values()]} == {
         DTYPES[dtype]
     }

@@ -19,8 +19,8 @@ from diptych.convert import (
     write_model,
 )
 from diptych.convert.manifest import file_digest
-from diptych.formats import find_container
-from diptych.rules.transforms import Transpose
+from diptych.formats.find import find_container
+from diptych.rules import Transpose
 from diptych.spec import CheckpointError, FeedForwardConfig
 
 from ..support.checkpoints import (

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from diptych.convert.in_memory import layout_shapes
-from diptych.convert.layouts.panels import TORCH_TO_FLAX, layout_rules
-from diptych.rules.rules import convert_tensors, inverse
+from diptych.convert.layouts.layout import FLAX
+from diptych.convert.layouts.torch_to_flax import TORCH_TO_FLAX, layout_rules
+from diptych.rules import convert_tensors, inverse
 from diptych.spec import (
     COMPONENTS,
     CheckpointError,
@@ -33,7 +33,7 @@ def test_there_and_back(config):
     rules = layout_rules(config)
     given = values_of(config)
     flax = convert_tensors(given, rules)
-    assert {name: x.shape for name, x in flax.items()} == layout_shapes(config, "flax")
+    assert {name: x.shape for name, x in flax.items()} == FLAX.shapes(config)
     back = convert_tensors(flax, inverse(rules))
     assert back.keys() == given.keys()
     assert all(np.array_equal(back[name], given[name]) for name in given)
@@ -41,7 +41,7 @@ def test_there_and_back(config):
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.component)
 def test_each_kind_is_called_and_stored_as_flax_does(config):
-    flax = layout_shapes(config, "flax")
+    flax = FLAX.shapes(config)
     kinds = {
         ("proj", "weight"): ("kernel", True),
         ("conv", "weight"): ("kernel", True),

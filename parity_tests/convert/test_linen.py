@@ -14,11 +14,10 @@ from diptych.convert import (
     read_model,
     verify_manifest,
 )
-from diptych.convert.layouts.leaf import FLOATING
+from diptych.convert.layouts.lazy_tensors import FLOATING
 from diptych.convert.layouts.linen import Kernel, as_torch, is_linen, linen_rules, torch_name
-from diptych.formats import find_container
-from diptych.rules.rules import convert_tensors, inverse, rule
-from diptych.rules.transforms import Join
+from diptych.formats.find import find_container
+from diptych.rules import Join, convert_tensors, inverse, rule
 from diptych.spec import CheckpointError
 from diptych.tensors.dtypes import numpy_dtype
 

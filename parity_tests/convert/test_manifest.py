@@ -12,7 +12,7 @@ import torch
 
 from diptych.convert import convert_checkpoint, open_checkpoint, verify_manifest
 from diptych.convert.manifest import read_manifest, render_manifest, stored_digest, tensor_digest
-from diptych.formats import find_container
+from diptych.formats.find import find_container
 from diptych.spec import CheckpointError
 from parity_tests import ROOT
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from diptych.convert import open_checkpoint
-from diptych.convert.plan import make_plan, render_json
+from diptych.convert.plan import make_plan
 from diptych.convert.run import run_steps
-from diptych.formats import Planned
+from diptych.formats.json import render_json
+from diptych.formats.output import Planned
 from diptych.formats.tensor import Tensor
 from diptych.spec import CheckpointError
 

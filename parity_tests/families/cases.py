@@ -16,6 +16,7 @@ from parity_tests.support.tiny_transformers import (
     VOCAB,
     FamilyCase,
     our_text_inputs,
+    slow,
     text_inputs,
 )
 
@@ -132,8 +133,8 @@ DECODERS = {
         mlp_bias=True,
         tie_word_embeddings=True,
     ),
-    "llama base": language_model(
-        "llama", "LlamaModel", "LlamaConfig", **GROUPED, rope_parameters=ROPE
+    "llama base": slow(
+        language_model("llama", "LlamaModel", "LlamaConfig", **GROUPED, rope_parameters=ROPE)
     ),
     "mistral": causal(
         "mistral", "Mistral", **GROUPED, rope_parameters=ROPE, sliding_window=5, head_dim=12

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import transformers
 
-from parity_tests.support.tiny_transformers import PADDING, VOCAB, FamilyCase, text_inputs
+from parity_tests.support.tiny_transformers import PADDING, VOCAB, FamilyCase, slow, text_inputs
 
 SIZES = {
     "vocab_size": VOCAB,
@@ -63,10 +63,10 @@ MODERNBERT = SIZES | {
 }
 ENCODERS = {
     "roberta": encoder("roberta", "RobertaForMaskedLM", "RobertaConfig", **ROBERTA),
-    "roberta base": encoder("roberta", "RobertaModel", "RobertaConfig", **ROBERTA),
-    "xlm-roberta": encoder("roberta", "XLMRobertaForMaskedLM", "XLMRobertaConfig", **ROBERTA),
+    "roberta base": slow(encoder("roberta", "RobertaModel", "RobertaConfig", **ROBERTA)),
+    "xlm-roberta": slow(encoder("roberta", "XLMRobertaForMaskedLM", "XLMRobertaConfig", **ROBERTA)),
     "distilbert": encoder("distilbert", "DistilBertForMaskedLM", "DistilBertConfig", **DISTILBERT),
     "albert": encoder("albert", "AlbertForMaskedLM", "AlbertConfig", **ALBERT),
-    "albert base": encoder("albert", "AlbertModel", "AlbertConfig", **ALBERT),
+    "albert base": slow(encoder("albert", "AlbertModel", "AlbertConfig", **ALBERT)),
     "modernbert": encoder("modernbert", "ModernBertForMaskedLM", "ModernBertConfig", **MODERNBERT),
 }

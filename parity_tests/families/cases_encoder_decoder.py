@@ -13,6 +13,7 @@ from parity_tests.support.tiny_transformers import (
     VOCAB,
     FamilyCase,
     our_text_inputs,
+    slow,
     text_inputs,
 )
 
@@ -140,7 +141,7 @@ ENCODER_DECODERS = {
         translation("t5", "T5ForConditionalGeneration", "T5Config", **T5_V11), prepare=untie
     ),
     "t5, tied and unscaled": translation("t5", "T5ForConditionalGeneration", "T5Config", **T5_V11),
-    "t5 base": translation("t5", "T5Model", "T5Config", **T5),
+    "t5 base": slow(translation("t5", "T5Model", "T5Config", **T5)),
     "t5, 500 tokens": replace(
         translation(
             "t5",
@@ -188,8 +189,8 @@ ENCODER_DECODERS = {
         inputs=long_text,
     ),
     "whisper": transcription("WhisperForConditionalGeneration", **WHISPER),
-    "whisper, untied": transcription(
-        "WhisperForConditionalGeneration", **WHISPER, tie_word_embeddings=False
+    "whisper, untied": slow(
+        transcription("WhisperForConditionalGeneration", **WHISPER, tie_word_embeddings=False)
     ),
-    "whisper base": transcription("WhisperModel", **WHISPER),
+    "whisper base": slow(transcription("WhisperModel", **WHISPER)),
 }

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import transformers
 
-from parity_tests.support.tiny_transformers import PADDING, VOCAB, FamilyCase, our_text_inputs
+from parity_tests.support.tiny_transformers import PADDING, VOCAB, FamilyCase, our_text_inputs, slow
 
 LISTS = {"hidden_states": "[hidden_states]", "attentions": "[attention_weights]"}
 HEAD_LISTS = {theirs: f"[encoded]{ours}" for theirs, ours in LISTS.items()}
@@ -145,8 +145,16 @@ VISION_CASES = {
     "vit": image_model(
         "vit", "ViTForImageClassification", "ViTConfig", (2, 5, 8, 12), **VIT, layer_norm_eps=1e-3
     ),
-    "vit base": image_model(
-        "vit", "ViTModel", "ViTConfig", (2, 5, 8, 12), **VIT, qkv_bias=False, hidden_act="gelu_new"
+    "vit base": slow(
+        image_model(
+            "vit",
+            "ViTModel",
+            "ViTConfig",
+            (2, 5, 8, 12),
+            **VIT,
+            qkv_bias=False,
+            hidden_act="gelu_new",
+        )
     ),
     "dinov2": image_model(
         "dinov2",

@@ -36,9 +36,10 @@ def test_there_and_back_is_byte_for_byte(tmp_path, case, to):
 def test_component_and_canonical_names(tmp_path):
     opened = open_checkpoint(write_checkpoint(tmp_path, *CASES["BertModel"][:2]))
     assert opened.component == "Encoder"
-    assert (opened.config.num_layers, opened.config.layer.num_heads) == (LAYERS, HEADS)
-    assert (opened.config.layer.eps, opened.config.layer.dropout) == (1e-12, 0.1)
-    assert opened.config.layer.attention_dropout == 0.2
+    layer = opened.config.layer
+    assert (opened.config.num_layers, layer.attention.num_heads) == (LAYERS, HEADS)
+    assert (layer.norm.eps, layer.dropout) == (1e-12, 0.1)
+    assert layer.attention.attention_dropout == 0.2
     assert opened.leaves["embedding.token_embed.weight"].shape == (11, WIDTH)
     assert "layers.1.attention.out_proj.bias" in opened.leaves
     opened = open_checkpoint(write_checkpoint(tmp_path / "heads", *CASES["pretraining"][:2]))

@@ -16,15 +16,20 @@ import transformers
 import torch_impl
 from diptych.convert import convert_checkpoint, convert_tensors, read_model
 from diptych.families import FAMILIES
-from diptych.parity.compare import compare_working
 from parity_tests.components.case import ComponentCase, random_tensors
-from parity_tests.components.runs import run_component_jax, run_component_torch, torch_module
+from parity_tests.components.runs import (
+    run_component_jax,
+    run_component_torch,
+    torch_float32_noise,
+    torch_module,
+)
 from parity_tests.support.harness import (
     Arrays,
     Run,
     cotangents_of,
     from_torch,
     judge_exact,
+    judge_working,
     to_torch,
 )
 from parity_tests.support.lift_float32 import LiftFloat32
@@ -223,13 +228,19 @@ def test_trained_minilm_in_float32():
         wide = open_theirs("BertModel", minilm(), torch.float64)
         with LiftFloat32():
             truth = call_theirs(wide, "BertModel", batch)
+    exact, theirs = (
+        Run({name: from_torch(tensor) for name, tensor in outputs.items()}, {})
+        for outputs in (truth, plain)
+    )
     case = case_of(loaded.config, batch)
-    for run in (
+    for ours in (
         run_component_torch(case, loaded.tensors, {}),
         run_component_jax(case, loaded.tensors, {}, x64=False),
     ):
-        for name, reference in truth.items():
-            row = compare_working(
-                run.outputs[name], from_torch(reference), from_torch(plain[name]), name=name
-            )
-            assert row.ok, str(row)
+        judge_working(
+            "MiniLM",
+            ours,
+            exact,
+            theirs,
+            lambda: torch_float32_noise(case, loaded.tensors),
+        )

@@ -121,8 +121,9 @@ def test_defaults_are_those_of_the_seed(tmp_path):
     opened = open_checkpoint(write_checkpoint(tmp_path, state(Stack)), settings=HEADS)
     layer = opened.config.layer
     assert opened.config.num_layers == 3
-    assert (layer.d_model, layer.num_heads, layer.d_ff) == (D_MODEL, 3, D_FF)
-    assert (layer.norm_placement, layer.activation, layer.eps) == ("post", "relu", 1e-5)
+    assert (layer.d_model, layer.attention.num_heads, layer.feed_forward.d_ff) == (D_MODEL, 3, D_FF)
+    assert (layer.norm_placement, layer.feed_forward.activation) == ("post", "relu")
+    assert layer.norm.eps == 1e-5
     assert layer.dropout == 0.1
 
 

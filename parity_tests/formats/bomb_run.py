@@ -8,7 +8,7 @@ from pathlib import Path
 
 _RUN = """
 import resource, sys, time
-from diptych.formats import find_container
+from diptych.formats.find import find_container
 from diptych.spec import CheckpointError
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 limit = int(status["VmData"].split()[0]) * 1024 + (64 << 20)

@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diptych.formats import WRITERS, Planned, find_container
+from diptych.formats import FORMATS
+from diptych.formats.find import find_container
+from diptych.formats.output import Planned
 from diptych.spec import CheckpointError
 from diptych.tensors.dtypes import code_of
 
@@ -14,7 +16,7 @@ def write(folder: Path, arrays: dict[str, np.ndarray], **options) -> tuple[str, 
     """Write arrays as a torch checkpoint; return the names of its files."""
     plan = [Planned(name, code_of(array.dtype), array.shape) for name, array in arrays.items()]
     options = {"file_name": "model.pt", "metadata": {}} | options
-    return WRITERS["pt"](folder, plan, iter(arrays.items()), **options)
+    return FORMATS["pt"].write(folder, plan, iter(arrays.items()), **options)
 
 
 def error_of(path: Path) -> str:

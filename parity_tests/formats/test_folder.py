@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from diptych.formats import find_container
+from diptych.formats.find import find_container
 
 from .test_shards import ARRAYS, EXPECTED, SECOND, error_of, values_of, write
 

@@ -12,8 +12,10 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diptych.formats import WRITERS, Planned, find_container
+from diptych.formats import FORMATS
+from diptych.formats.find import find_container
 from diptych.formats.msgpack import writer as msgpack_writer
+from diptych.formats.output import Planned
 from diptych.spec import CheckpointError
 from diptych.tensors.dtypes import CODES, code_of
 
@@ -28,7 +30,7 @@ NAME = "flax_model.msgpack"
 def write(folder: Path, arrays: dict[str, np.ndarray], **options) -> tuple[str, ...]:
     plan = [Planned(name, code_of(array.dtype), array.shape) for name, array in arrays.items()]
     options = {"file_name": NAME, "metadata": {}} | options
-    return WRITERS["msgpack"](folder, plan, iter(arrays.items()), **options)
+    return FORMATS["msgpack"].write(folder, plan, iter(arrays.items()), **options)
 
 
 def read(path: Path) -> dict[str, np.ndarray]:
@@ -173,7 +175,7 @@ def test_a_tree_without_arrays_is_valid(tmp_path):
 def test_what_was_not_planned_is_not_written(tmp_path):
     arrays = iter([("w", np.zeros((2, 1), np.float32))])
     with pytest.raises(ValueError, match="was to come"):
-        WRITERS["msgpack"](
+        FORMATS["msgpack"].write(
             tmp_path, [Planned("w", "F32", (2,))], arrays, file_name=NAME, metadata={}
         )
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from diptych.convert import convert_checkpoint
-from diptych.formats import find_container
+from diptych.formats.find import find_container
 from diptych.spec import CheckpointError
 
 from .malformed_orbax import BIAS, KERNEL, TABLE, malformed_directories

@@ -15,7 +15,7 @@ from diptych.convert import (
     inspect_checkpoint,
     open_checkpoint,
 )
-from diptych.formats import find_container
+from diptych.formats.find import find_container
 from diptych.spec import CheckpointError
 from diptych.tensors.dtypes import CODES
 

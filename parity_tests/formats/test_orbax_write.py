@@ -19,7 +19,9 @@ from diptych.convert import (
     verify_manifest,
     write_model,
 )
-from diptych.formats import WRITERS, Planned, find_container
+from diptych.formats import FORMATS
+from diptych.formats.find import find_container
+from diptych.formats.output import Planned
 from diptych.spec import CheckpointError, FeedForwardConfig
 from diptych.tensors.dtypes import CODES, code_of, numpy_dtype
 
@@ -42,7 +44,7 @@ def write(folder, tensors, format="pt", **options):
     plan = [Planned(name, code_of(v.dtype), v.shape) for name, v in tensors.items()]
     metadata = {"format": format}
     items = iter(tensors.items())
-    WRITERS["orbax"](folder, plan, items, file_name="_METADATA", metadata=metadata, **options)
+    FORMATS["orbax"].write(folder, plan, items, file_name="_METADATA", metadata=metadata, **options)
     return folder
 
 

@@ -53,7 +53,7 @@ def payloads() -> list[bytes]:
 
 AUDITED_RUN = """
 import sys
-from diptych.formats import find_container
+from diptych.formats.find import find_container
 from diptych.spec import CheckpointError
 events = []
 recording = False

@@ -13,7 +13,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diptych.formats import WRITERS, Planned, find_container
+from diptych.formats import FORMATS
+from diptych.formats.find import find_container
+from diptych.formats.output import Planned
 from diptych.spec import CheckpointError
 from diptych.tensors.dtypes import CODES, code_of
 
@@ -27,7 +29,7 @@ OFFICIAL_CODES = [code for code in CODES if code != "C128"]
 def write(folder: Path, arrays: dict[str, np.ndarray], **options) -> tuple[str, ...]:
     plan = [Planned(name, code_of(array.dtype), array.shape) for name, array in arrays.items()]
     options = {"file_name": "model.safetensors", "metadata": {"format": "pt"}} | options
-    return WRITERS["safetensors"](folder, plan, iter(arrays.items()), **options)
+    return FORMATS["safetensors"].write(folder, plan, iter(arrays.items()), **options)
 
 
 def error_of(path: Path) -> str:
@@ -136,7 +138,7 @@ def test_the_same_tensors_give_the_same_bytes(tmp_path):
 )
 def test_what_was_not_planned_is_not_written(tmp_path, given_name, given_array):
     with pytest.raises(ValueError, match="was to come"):
-        WRITERS["safetensors"](
+        FORMATS["safetensors"].write(
             tmp_path,
             [Planned("w", "F32", (2,))],
             iter([(given_name, given_array)]),

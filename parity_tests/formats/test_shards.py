@@ -13,8 +13,9 @@ import safetensors.numpy
 import torch
 from transformers.utils.hub import get_checkpoint_shard_files
 
-from diptych.convert.plan import FILE_NAMES
-from diptych.formats import WRITERS, Planned, find_container
+from diptych.formats import FORMATS
+from diptych.formats.find import find_container
+from diptych.formats.output import Planned
 from diptych.formats.shards import split_plan
 from diptych.spec import CheckpointError
 from diptych.tensors.dtypes import code_of
@@ -28,11 +29,11 @@ def write(folder: Path, kind: str = "safetensors", arrays=ARRAYS, **options) -> 
     folder.mkdir(exist_ok=True)
     plan = [Planned(name, code_of(array.dtype), array.shape) for name, array in arrays.items()]
     defaults = {
-        "file_name": FILE_NAMES[kind, "hf"],
+        "file_name": FORMATS[kind].name_in("hf"),
         "max_shard_size": 30,
         "metadata": {"format": "pt"},
     }
-    return WRITERS[kind](folder, plan, iter(arrays.items()), **(defaults | options))
+    return FORMATS[kind].write(folder, plan, iter(arrays.items()), **(defaults | options))
 
 
 def values_of(path: Path) -> dict[str, list]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from diptych.formats import find_container
+from diptych.formats.find import find_container
 from diptych.formats.source import FileSource
 from diptych.spec import CheckpointError
 

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from diptych.formats import WRITERS, Planned, find_container
+from diptych.formats import FORMATS
+from diptych.formats.find import find_container
+from diptych.formats.output import Planned
 from diptych.spec import CheckpointError
 from diptych.tensors.dtypes import CODES
 
@@ -126,7 +128,7 @@ def test_writing_takes_no_more_than_the_tensor(tmp_path, kind):
     plan = [Planned("w", "I16", array.shape), Planned("v", "I16", array.shape[::-1])]
     tracemalloc.start()
     arrays = iter([("w", array), ("v", array.T)])
-    WRITERS[kind](tmp_path, plan, arrays, file_name="model", metadata={"format": "pt"})
+    FORMATS[kind].write(tmp_path, plan, arrays, file_name="model", metadata={"format": "pt"})
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < array.nbytes + (1 << 20)
@@ -215,7 +217,7 @@ def test_the_same_tensors_give_the_same_bytes(tmp_path):
 
 def test_what_was_not_planned_is_not_written(tmp_path):
     with pytest.raises(ValueError, match="was to come"):
-        WRITERS["pt"](
+        FORMATS["pt"].write(
             tmp_path,
             [Planned("w", "F32", (2,))],
             iter([("w", np.zeros((2, 1), np.float32))]),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diptych.formats import find_container
+from diptych.formats.find import find_container
 from diptych.spec import CheckpointError
 
 from .bomb_run import open_bombs

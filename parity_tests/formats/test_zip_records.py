@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from diptych.formats import find_container
+from diptych.formats.find import find_container
 
 from .pickle_bytes import archive, dictionary, tensor, zip_file
 from .pickle_files import error_of, write

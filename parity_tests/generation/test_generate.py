@@ -21,6 +21,7 @@ KEY_MASK = np.arange(T) < np.array(LENGTHS)[:, None]
 UNIFORMS = RANDOM.random((B, M))
 SAMPLING = {"temperature": 0.8, "top_k": 9, "top_p": 0.9}
 BARE = DECODERS["rotary, grouped"]
+QUICK = ("rotary, grouped", "latent", "T5 bias")
 all_decoders = pytest.mark.parametrize("config", DECODERS.values(), ids=DECODERS)
 
 
@@ -53,7 +54,13 @@ def without_cache(
     return tokens
 
 
-@all_decoders
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(config, id=name, marks=() if name in QUICK else pytest.mark.slow)
+        for name, config in DECODERS.items()
+    ],
+)
 def test_greedy_and_drawn_tokens_are_those_of_full_passes(config: DecoderConfig) -> None:
     models = {panel: build(panel, config) for panel in (TORCH, JAX)}
     for options in ({}, SAMPLING | {"uniforms": UNIFORMS}):

@@ -41,7 +41,7 @@ PRODUCT = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PRODUCT)
 def test_combination(tally, name):
-    judge(tally, name, case_of(*PRODUCT[name]), compiled=False)
+    judge(tally, name, case_of(*PRODUCT[name]), jax_compiled=False)
 
 
 def test_the_product_is_as_large_as_it_claims():

@@ -17,7 +17,15 @@ from parity_tests.components.runs import (
     torch_module,
 )
 from parity_tests.panels.stack_cases import DECODERS, ROWS, VOCAB, B, D, N, block, decoder
-from parity_tests.support.panels import JAX, TORCH, Panel, both_panels, to_numpy
+from parity_tests.support.panels import (
+    JAX,
+    TORCH,
+    Panel,
+    both_panels,
+    both_panels_slow_in_jax,
+    in_both_panels,
+    to_numpy,
+)
 
 T = 7
 IDS = np.random.default_rng(4).integers(0, VOCAB, (B, T))
@@ -55,8 +63,7 @@ def in_chunks(panel: Panel, model: Any, chunks: list[tuple[np.ndarray, Any]], ca
     return np.concatenate(logits, 1), lengths
 
 
-@both_panels
-@all_decoders
+@in_both_panels("config", DECODERS, quick_in_jax=("rotary, grouped", "latent"))
 def test_steps_and_chunks_equal_the_full_pass(panel: Panel, config: DecoderConfig) -> None:
     model = build(panel, config)
     full = panel.run(model, IDS).logits
@@ -68,8 +75,7 @@ def test_steps_and_chunks_equal_the_full_pass(panel: Panel, config: DecoderConfi
         assert lengths.tolist() == [T] * B
 
 
-@both_panels
-@all_decoders
+@in_both_panels("config", DECODERS, quick_in_jax=("rotary, grouped",))
 def test_samples_of_other_lengths_go_on_where_they_end(panel: Panel, config: Any) -> None:
     model = build(panel, config)
     more = np.random.default_rng(5).integers(0, VOCAB, (B, 2))
@@ -96,8 +102,7 @@ def test_nothing_sees_what_follows_nor_other_samples(panel: Panel, config: Any) 
     assert (before[1, 4:] != after[1, 4:]).any(-1).all()
 
 
-@both_panels
-@all_decoders
+@in_both_panels("config", DECODERS, quick_in_jax=("rotary, grouped", "ALiBi"))
 def test_padding_on_either_side_is_not_seen(panel: Panel, config: Any) -> None:
     model = build(panel, config)
     right = panel.run(model, IDS, key_mask=KEY_MASK).logits
@@ -170,10 +175,8 @@ def _gradients(panel: Panel, config: Any, tensors: dict[str, np.ndarray]) -> Any
     return run(ComponentCase(config, {"ids": IDS}), tensors, cotangents).gradients
 
 
-@both_panels
-@pytest.mark.parametrize("name", DECODERS)
-def test_gradients_reach_every_parameter(panel: Panel, name: str) -> None:
-    config = DECODERS[name]
+@in_both_panels("config", DECODERS, quick_in_jax=("rotary, grouped", "latent"))
+def test_gradients_reach_every_parameter(panel: Panel, config: DecoderConfig) -> None:
     for leaf, gradient in _gradients(panel, config, random_tensors(config)).items():
         # A bias of the keys shifts all scores of a query alike.
         if not leaf.endswith("k_proj.bias"):
@@ -223,7 +226,7 @@ def test_bad_configs_are_refused(fields: dict[str, Any], words: str) -> None:
         replace(decoder(block()), **fields)
 
 
-@both_panels
+@both_panels_slow_in_jax
 def test_hidden_rows_of_a_cached_call_need_no_position(panel: Panel) -> None:
     """Padding may pass the table of learned positions; a real row may not."""
     model = build(panel, DECODERS["learned positions"])

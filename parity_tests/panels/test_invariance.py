@@ -30,7 +30,7 @@ from parity_tests.panels.invariance_cases import (
     covering_rows,
     draw_masks,
 )
-from parity_tests.support.panels import JAX, Panel, both_panels
+from parity_tests.support.panels import JAX, Panel, both_panels, both_panels_slow_in_jax
 
 HIDDEN_SEGMENT = 9
 ROWS = {component: covering_rows(component) for component in CHOICES}
@@ -57,7 +57,7 @@ def examples(number: int) -> settings:
     )
 
 
-@both_panels
+@both_panels_slow_in_jax
 @components
 @given(data=st.data(), t=positions, hides=st.booleans(), seed=seeds)
 @examples(12)
@@ -66,7 +66,7 @@ def test_later_tokens_do_not_matter(panel, component, data, t, hides, seed):
     check_later_tokens(panel, component, drawn, t=t, hides=hides, seed=seed, jit=False)
 
 
-@both_panels
+@both_panels_slow_in_jax
 @components
 @given(data=st.data(), sample=samples, is_causal=st.booleans(), seed=seeds)
 @examples(12)
@@ -147,7 +147,8 @@ def check_later_tokens(panel, component, drawn, *, t, hides, seed, jit):
         assert np.isfinite(array).all()
         assert same[..., : max(row, 0), :].all()
         assert same[is_hidden][..., max(row + 1, 0) :, :].all()
-        if array.shape[-1] == D and 0 <= row < array.shape[-2]:
+        # In training, dropout may take every weight of a row that sees few keys.
+        if array.shape[-1] == D and 0 <= row < array.shape[-2] and not drawn["training"]:
             assert not same[changes, row].all(-1).any()
 
 

@@ -1,6 +1,7 @@
 """verify: identical checkpoints pass, and every planted difference is found."""
 
 import dataclasses
+import functools
 import json
 import shutil
 
@@ -92,16 +93,17 @@ def test_one_ulp_is_found(pair, tmp_path):
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("eps", 1e-12),
-        ("num_heads", 2),
-        pytest.param("activation", "gelu_tanh", marks=pytest.mark.slow),
+        ("norm.eps", 1e-12),
+        ("attention.num_heads", 2),
+        pytest.param("feed_forward.activation", "gelu_tanh", marks=pytest.mark.slow),
         pytest.param("norm_placement", "pre", marks=pytest.mark.slow),
     ],
 )
 def test_a_wrong_setting_shows_in_the_outputs(pair, tmp_path, field, value):
     a, b = pair
     config = json.loads((b / "config.json").read_text())
-    config["config"]["layer"][field] = value
+    *parts, name = field.split(".")
+    functools.reduce(dict.__getitem__, parts, config["config"]["layer"])[name] = value
     wrong = tmp_path / "wrong"
     wrong.mkdir()
     (wrong / "config.json").write_text(json.dumps(config))
@@ -198,7 +200,7 @@ def test_a_setting_that_these_inputs_do_not_show_is_a_difference(pair, tmp_path)
     other = tmp_path / "other"
     other.mkdir()
     (other / "model.safetensors").write_bytes((a / "model.safetensors").read_bytes())
-    for field, value, verdict in (("dropout", 0.3, True), ("eps", 1e-5 + 1e-12, False)):
+    for field, value, verdict in (("dropout", 0.3, True), ("norm", {"eps": 1e-5 + 1e-12}, False)):
         changed = {**config["config"], "layer": config["config"]["layer"] | {field: value}}
         (other / "config.json").write_text(json.dumps(config | {"config": changed}))
         assert diptych.verify(a, other).identical == verdict

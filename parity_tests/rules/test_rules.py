@@ -5,16 +5,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diptych.rules.rules import (
+from diptych.rules import (
     MAX_SUGGESTIONS,
+    Chain,
+    Split,
+    TemplateIndex,
+    Tie,
+    Transpose,
     assign_rules,
     convert_tensors,
     inverse,
+    match_template,
     name_faults,
     rule,
 )
-from diptych.rules.templates import TemplateIndex, match_template
-from diptych.rules.transforms import Chain, Split, Tie, Transpose
 from diptych.spec import CheckpointError
 
 FUSED = (

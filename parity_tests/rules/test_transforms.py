@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.convert.layouts.linen import Kernel
-from diptych.rules.transforms import (
+from diptych.rules import (
     Chain,
     Copy,
     Each,

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 import torch
 
-from diptych.convert.layouts.panels import layout_rules
+from diptych.convert import layout_rules
 from diptych.rules.rules import convert_tensors, inverse
 from diptych.spec import COMPONENTS, AttentionConfig, Config, EncoderConfig, NormConfig
 from parity_tests.components.modules import PANELS, new

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from diptych.convert.plan import FILE_NAMES
-from diptych.formats import WRITERS, Planned
+from diptych.formats import FORMATS
+from diptych.formats.output import Planned
 from diptych.tensors.dtypes import code_of
 
 LAYERS, WIDTH, HIDDEN, WORDS, POSITIONS, TYPES, HEADS = 2, 6, 7, 11, 5, 3, 2
@@ -36,9 +36,9 @@ def write_checkpoint(folder, tensors, config=None, *, kind="safetensors", name=N
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     plan = [Planned(key, code_of(value.dtype), value.shape) for key, value in tensors.items()]
-    name = name or FILE_NAMES[kind, "hf"]
+    name = name or FORMATS[kind].name_in("hf")
     metadata = {"format": "pt"}
-    WRITERS[kind](folder, plan, iter(tensors.items()), file_name=name, metadata=metadata)
+    FORMATS[kind].write(folder, plan, iter(tensors.items()), file_name=name, metadata=metadata)
     if config is not None:
         (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     return folder
@@ -90,7 +90,7 @@ def bert_tensors(*heads, prefix="", pooler=True, norm=("weight", "bias"), dtype=
 
 def stored_tensors(folder):
     """Return every tensor of a checkpoint by its name on disk."""
-    from diptych.formats import find_container
+    from diptych.formats.find import find_container
 
     return {name: tensor.read() for name, tensor in find_container(Path(folder)).tensors.items()}
 

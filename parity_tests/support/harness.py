@@ -4,7 +4,7 @@ A call is a function from named floating arrays to named arrays, written once pe
 gives outputs and, for a random cotangent on every output, the gradient of every named input.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from diptych.parity.compare import Comparison, compare_exact
+from diptych.parity.compare import Comparison, compare_exact, compare_working
 
 Arrays = dict[str, np.ndarray]
 Call = Callable[[dict[str, Any]], dict[str, Any]]
@@ -125,6 +125,30 @@ def judge_exact(
     tally.gradients += rows.gradients
 
 
+def judge_working(
+    name: str,
+    found: Run,
+    truth: Run,
+    yardstick: Run,
+    noise: Callable[[], dict[str, float]] = dict,
+) -> None:
+    """Judge every output; the gradients of a call as one vector, in which noise counts as noise.
+
+    Args:
+        name: Of the call.
+        found: What is judged.
+        truth: In float64.
+        yardstick: Of plain code.
+        noise: Gives what random rounding errors change of every output, and of "gradients"; asked
+            where plain code was too lucky to be the only measure.
+    """
+    rows = _working_rows(name, found, truth, yardstick, {})
+    if not all(row.ok for row in rows):
+        rows = _working_rows(name, found, truth, yardstick, noise())
+    faults = [str(row) for row in rows if not row.ok]
+    assert not faults, "\n".join(faults)
+
+
 def compare_runs(
     name: str,
     ours: Run,
@@ -207,3 +231,22 @@ def to_jax(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(to_jax, value))
     return jnp.asarray(value) if isinstance(value, np.ndarray | np.floating) else value
+
+
+def _working_rows(
+    name: str, found: Run, truth: Run, yardstick: Run, noise: dict[str, float]
+) -> list[Comparison]:
+    runs = [
+        run.outputs | ({"gradients": _flat(run, truth.gradients)} if truth.gradients else {})
+        for run in (found, truth, yardstick)
+    ]
+    return [
+        compare_working(
+            *(run[key] for run in runs), name=f"{name}: {key}", noise=noise.get(key, 0.0)
+        )
+        for key in runs[1]
+    ]
+
+
+def _flat(run: Run, names: Iterable[str]) -> np.ndarray:
+    return np.concatenate([run.gradients[name].reshape(-1) for name in names])

@@ -3,7 +3,7 @@
 Arrays go in and come out as numpy. JAX runs with 64 bits on, so that float64 is float64 in both.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from inspect import signature
@@ -136,3 +136,36 @@ JAX = Panel(jax_impl, to_jax, jax.jit, jax.jit, _run_jax_eagerly, lambda: jax.en
 
 both_panels = pytest.mark.parametrize("panel", [TORCH, JAX], ids=lambda panel: panel.name)
 """Runs a test that takes ``panel`` once in each panel."""
+
+both_panels_slow_in_jax = pytest.mark.parametrize(
+    "panel",
+    [TORCH, pytest.param(JAX, marks=pytest.mark.slow)],
+    ids=lambda panel: panel.name,
+)
+"""The same; eager JAX, which compiles every operation of every new shape, is slow."""
+
+
+def in_both_panels(
+    argument: str, cases: Mapping[str, Any], *, quick_in_jax: Collection[str] = ()
+) -> pytest.MarkDecorator:
+    """Run a test with every case in each panel; in JAX the cases that are not quick are slow.
+
+    Eager JAX compiles every operation of every new shape.
+
+    Args:
+        argument: What the test calls a case.
+        cases: By name.
+        quick_in_jax: Names of the cases that JAX runs in every run.
+    """
+    assert set(quick_in_jax) <= cases.keys()
+    rows = [
+        pytest.param(
+            panel,
+            case,
+            id=f"{name}-{panel.name}",
+            marks=pytest.mark.slow if panel is JAX and name not in quick_in_jax else (),
+        )
+        for name, case in cases.items()
+        for panel in (TORCH, JAX)
+    ]
+    return pytest.mark.parametrize(("panel", argument), rows)

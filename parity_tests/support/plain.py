@@ -105,14 +105,15 @@ def encoder_layer(
     xp: ModuleType, parameters: Parameters, prefix: str, x: Array, config: Any, visible: Any = None
 ) -> tuple[Array, Array]:
     """One layer, post- or pre-norm, without dropout; output and attention weights."""
+    config = config.block
 
     def norm(x: Array, name: str) -> Array:
         weight, bias = parameters[f"{prefix}{name}.weight"], parameters[f"{prefix}{name}.bias"]
-        return layer_norm(xp, x, weight, bias, config.eps)
+        return layer_norm(xp, x, weight, bias, config.norm.eps)
 
     def feed_forward(x: Array) -> Array:
         hidden = linear(x, parameters, f"{prefix}feed_forward.up_proj")
-        hidden = activation(xp, hidden, config.activation)
+        hidden = activation(xp, hidden, config.feed_forward.activation)
         return linear(hidden, parameters, f"{prefix}feed_forward.down_proj")
 
     is_pre = config.norm_placement == "pre"
@@ -124,7 +125,7 @@ def encoder_layer(
         inner,
         inner,
         inner,
-        num_heads=config.num_heads,
+        num_heads=config.attention.num_heads,
         visible=visible,
     )
     if is_pre:

@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ class FamilyCase:
         options: How it is opened.
         prepare: Changes the model once it is built or opened.
         last: Our output that is their last hidden state, which they normalise.
+        slow: Whether its numbers are compared in the long tail only: others show the same.
     """
 
     family: str
@@ -42,6 +43,12 @@ class FamilyCase:
     options: dict[str, Any] = field(default_factory=dict)
     prepare: Callable[[Any], None] = lambda model: None
     last: str = "[output]"
+    slow: bool = False
+
+
+def slow(case: FamilyCase) -> FamilyCase:
+    """Return a case whose numbers are compared in the long tail only."""
+    return replace(case, slow=True)
 
 
 def text_inputs() -> dict[str, np.ndarray]:

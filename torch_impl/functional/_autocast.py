@@ -18,6 +18,7 @@ def without_autocast(function: F) -> F:
         device = query.device.type
         if not torch.amp.is_autocast_available(device):
             return function(query, *args, **kwargs)
+        # Autocast would round scores to 16 bits, whatever dtype they were promoted to.
         with torch.autocast(device, enabled=False):
             return function(query, *args, **kwargs)
 

@@ -101,6 +101,7 @@ def empty_cache(
     check_not_negative(batch_size=batch_size)
     check_positive(capacity=capacity)
     kind: type[Cache | RollingCache] = Cache
+    # All slots from the start: a cache that grew would be traced anew at every token.
     slots = capacity
     if score.window is not None and not (rotary and rotary.depends_on_length):
         left = window_sides(score.window, score.is_causal)[0]
@@ -115,7 +116,7 @@ def empty_cache(
 
 def join_masks(visible: Tensor, mask: Tensor | None, query: Tensor) -> Tensor:
     """Return where a cache (B, T, S) and a mask both allow it, (B, 1 or N, T, S)."""
-    visible = visible[:, None]
+    visible = visible[:, None]  # (B, 1, T, S)
     if mask is None:
         return visible
     check_mask_dtype(mask=dtype_name(mask))
@@ -155,16 +156,18 @@ def append_rows(
     length, new_length = cache.length, cache.length + count
     steps = torch.arange(T, dtype=torch.int32, device=length.device)
     slots = torch.arange(C, dtype=torch.int32, device=length.device)
-    query_positions = length[:, None] + steps
-    is_real = steps < count[:, None]
+    query_positions = length[:, None] + steps  # (B, T)
+    is_real = steps < count[:, None]  # (B, T)
+    # Real rows are the first ones, unless padding stands before one of them.
     in_order = True if key_mask is None else ((key_mask != 0) == is_real).all(-1)[:, None]
     if isinstance(cache, RollingCache):
+        # The old slots come along, as a new row may replace one that a query still sees.
         old, new = _latest(slots, length, C), _latest(slots, new_length, C)
         entries = tuple(
             torch.cat([held, row], -2) for held, row in zip(cache.entries, rows, strict=True)
         )
-        is_new = torch.where(is_real, query_positions, -1)
-        key_positions = torch.cat([old, is_new], -1)
+        is_new = torch.where(is_real, query_positions, -1)  # (B, T)
+        key_positions = torch.cat([old, is_new], -1)  # (B, C + T)
         held = _write(cache.entries, rows, new - length[:, None])
         visible = visible_positions(query_positions, key_positions, left=left)
         fits = (query_positions >= 0) & in_order
@@ -172,10 +175,11 @@ def append_rows(
             entries, query_positions, key_positions, visible, fits, RollingCache(held, new_length)
         )
     new_length = new_length.clamp(max=C)
-    source = slots - length[:, None]
+    source = slots - length[:, None]  # (B, C)
     held = _write(cache.entries, rows, torch.where(source < count[:, None], source, -1))
     key_positions = torch.where(slots < new_length[:, None], slots, -1)
     visible = visible_positions(query_positions, key_positions, left=left)
+    # Where numbers cannot be looked at, NaN says what an error would say.
     fits = ((query_positions < C) | ~is_real) & in_order
     after = Cache(held, new_length)
     return CachedRows(held, query_positions, key_positions, visible, fits, after)
@@ -196,7 +200,7 @@ def visible_positions(
     """
     queries, keys = query_positions[..., :, None], key_positions[..., None, :]
     visible = (keys >= 0) & (keys <= queries)
-    return visible if left is None else visible & (queries - keys <= left)
+    return visible if left is None else visible & (queries - keys <= left)  # (B, T, S)
 
 
 def _count(cache: Cache | RollingCache, T: int, key_mask: Tensor | None) -> Tensor:
@@ -219,6 +223,7 @@ def _count(cache: Cache | RollingCache, T: int, key_mask: Tensor | None) -> Tens
 def _latest(slots: Tensor, length: Tensor, C: int) -> Tensor:
     """Return the position that each slot of a rolling cache holds, below 0 for none, (B, C)."""
     last = length[:, None] - 1
+    # The last position before the length that falls on the slot, modulo C.
     positions = last - (last - slots) % C
     return torch.where(positions >= 0, positions, -1)
 
@@ -233,7 +238,8 @@ def _write(
     written = []
     for held, row in zip(entries, rows, strict=True):
         shape = (source.shape[0], *[1] * (held.ndim - 3), source.shape[1], 1)
-        index = source.reshape(shape)
+        index = source.reshape(shape)  # (B, 1, .., C, 1)
+        # Slots take rows, rows are not put into slots: padding then has nowhere to go.
         taken = torch.take_along_dim(row, index.clamp(0, T - 1).long(), -2)
-        written.append(torch.where(index >= 0, taken, held))
+        written.append(torch.where(index >= 0, taken, held))  # (B, .., C, X)
     return tuple(written)

@@ -33,6 +33,7 @@ def embed(ids: Tensor, table: Tensor) -> Tensor:
         check_ids(*extremes(ids), table.shape[0])
     if is_concrete(ids):
         return nnf.embedding(ids, table)
+    # No error can be raised here, and another id's row would go unnoticed: NaN does not.
     inside = (ids >= 0) & (ids < table.shape[0])
     rows = nnf.embedding(torch.where(inside, ids, 0), table)
     return torch.where(inside[..., None], rows, float("nan"))

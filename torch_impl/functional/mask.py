@@ -69,7 +69,7 @@ def prefix_mask(
     """
     check_integer_dtype(prefix_lengths=dtype_name(prefix_lengths))
     keys = torch.arange(key_length, device=prefix_lengths.device)
-    is_prefix = (keys < prefix_lengths[..., None])[..., None, :]
+    is_prefix = (keys < prefix_lengths[..., None])[..., None, :]  # (B, 1, S)
     return causal_mask(query_length, key_length, offset=offset) | is_prefix
 
 
@@ -150,7 +150,7 @@ def segment_mask(query_ids: Tensor, key_ids: Tensor | None = None) -> Tensor:
     """
     key_ids = query_ids if key_ids is None else key_ids
     check_integer_dtype(query_ids=dtype_name(query_ids), key_ids=dtype_name(key_ids))
-    return query_ids[..., :, None] == key_ids[..., None, :]
+    return query_ids[..., :, None] == key_ids[..., None, :]  # (B, T, S)
 
 
 def padding_mask(lengths: Tensor, key_length: int) -> Tensor:
@@ -183,7 +183,7 @@ def mask_from_keys(key_mask: Tensor) -> Tensor:
         TypeError: If ``key_mask`` is floating.
     """
     check_mask_dtype(key_mask=dtype_name(key_mask))
-    return (key_mask != 0)[..., None, None, :]
+    return (key_mask != 0)[..., None, None, :]  # (B, 1, 1, S)
 
 
 def combine_masks(*masks: Tensor) -> Tensor:
@@ -209,4 +209,4 @@ def _distances(T: int, S: int, offset: Tensor) -> Tensor:
     """Return the key's position less the query's, ``offset.shape + (T, S)``."""
     check_integer_dtype(offset=dtype_name(offset))
     query_positions = offset[..., None, None] + torch.arange(T, device=offset.device)[:, None]
-    return torch.arange(S, device=offset.device) - query_positions
+    return torch.arange(S, device=offset.device) - query_positions  # (..., T, S)

@@ -51,4 +51,4 @@ def positions_from_ids(input_ids: Tensor, padding_id: int) -> Tensor:
     """
     check_integer_dtype(input_ids=dtype_name(input_ids))
     is_token = input_ids != padding_id
-    return is_token.cumsum(-1) * is_token + padding_id
+    return is_token.cumsum(-1) * is_token + padding_id  # (..., T)

@@ -49,13 +49,15 @@ def relative_bias(
         TypeError: If the positions are not integer.
     """
     distances = _distances(query_positions, key_positions)
+    # A bucket is the number of edges that a distance reaches, and the edges are integers made on
+    # the host: XLA divides by multiplying with the reciprocal, and T5's 64 would miss its bucket.
     edges = torch.as_tensor(table.values, device=distances.device)
     if table.config.is_bidirectional:
-        buckets = (abs(distances)[..., None] >= edges).sum(-1)
+        buckets = (abs(distances)[..., None] >= edges).sum(-1)  # (..., T, S)
         buckets = buckets + torch.where(distances > 0, table.direction, 0)
     else:
         buckets = ((-distances).clamp(min=0)[..., None] >= edges).sum(-1)
-    return nnf.embedding(buckets, weight).movedim(-1, -3)
+    return nnf.embedding(buckets, weight).movedim(-1, -3)  # (..., N, T, S)
 
 
 def _distances(query_positions: Tensor, key_positions: Tensor) -> Tensor:

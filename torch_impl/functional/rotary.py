@@ -49,10 +49,11 @@ def apply_rotary(
         shape = per_sample_shape(
             "positions", tuple(positions.shape), tuple(x.shape), (x.shape[-2],)
         )
-        positions = positions.reshape(shape)
+        positions = positions.reshape(shape)  # (B, 1, T)
     dtype = torch.promote_types(x.dtype, torch.float32)
+    # In this dtype as in the reference models: float64 angles part from theirs with the position.
     angles = positions[..., None].to(dtype) * torch.as_tensor(frequencies).to(x.device, dtype)
-    cos, sin = factor * torch.cos(angles), factor * torch.sin(angles)
+    cos, sin = factor * torch.cos(angles), factor * torch.sin(angles)  # (..., T, P)
     rotated, rest = x[..., : 2 * P].to(dtype), x[..., 2 * P :]
     if interleaved:
         a, b = rotated[..., 0::2], rotated[..., 1::2]
@@ -60,7 +61,7 @@ def apply_rotary(
         a, b = rotated[..., :P], rotated[..., P:]
     a, b = a * cos - b * sin, b * cos + a * sin
     if interleaved:
-        rotated = torch.stack([a, b], -1).reshape(rotated.shape)
+        rotated = torch.stack([a, b], -1).reshape(rotated.shape)  # a0 b0 a1 b1 ..
     else:
-        rotated = torch.cat([a, b], -1)
-    return torch.cat([rotated.to(x.dtype), rest], -1)
+        rotated = torch.cat([a, b], -1)  # a0 a1 .. b0 b1 ..
+    return torch.cat([rotated.to(x.dtype), rest], -1)  # (..., T, H)

@@ -54,6 +54,7 @@ def choose_token(
         scores = torch.where(ranks < top_k, scores, -torch.inf)
     kept = torch.softmax(scores, -1)
     if top_p is not None:
+        # What counts is the sum before a token, so that the one that reaches top_p is kept.
         before = torch.cumsum(kept, -1) - kept
         kept = torch.where((before < top_p) | (ranks == 0), kept, 0.0)
     sums = torch.cumsum(kept, -1)

@@ -20,7 +20,7 @@ def first_highest(x: Tensor, scores: Tensor) -> Tensor:
     Returns:
         Vectors (..., D), in the dtype of ``x``.
     """
-    place = scores.int().argmax(-1)
+    place = scores.int().argmax(-1)  # (...)
     return torch.take_along_dim(x, place[..., None, None], -2)[..., 0, :]
 
 
@@ -65,5 +65,5 @@ def similarity(x: Tensor, y: Tensor, log_scale: Tensor, bias: Tensor | None = No
     check_sequence(tuple(y.shape), tuple(x.shape)[-1])
     dtype = functools.reduce(torch.promote_types, [x.dtype, y.dtype], torch.float32)
     products = torch.einsum("...ie,...je->...ij", x.to(dtype), y.to(dtype))
-    logits = products * torch.exp(log_scale.to(dtype))
+    logits = products * torch.exp(log_scale.to(dtype))  # (..., I, J)
     return (logits if bias is None else logits + bias.to(dtype)).to(x.dtype)

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...formats import Tensor
-from ...rules.rules import Rule, assign_rules, inverse
-from ...rules.transforms import Chain, Each, Transform, Transpose
+from ...formats.tensor import Tensor
+from ...rules import Chain, Each, Rule, Transform, Transpose, assign_rules, inverse
 from ...spec import Leaves
-from ...tensors.bits import TensorSpec, check_one, specs_of
+from ...tensors.bits import TensorSpec, check_one, row_major_strides, specs_of
 
 _WEIGHTS = ("kernel", "scale", "embedding")
 _SIGNS = ("kernel", "embedding")  # every model has one of them; "scale" is a name in torch too
@@ -132,7 +131,7 @@ def _kind(name: str) -> str:
 
 def _transposed(kernel: Tensor) -> Tensor:
     axes = Transpose(_kernel_axes(kernel.shape)).inverse.axes
-    strides = kernel.strides or _row_major(kernel.shape)
+    strides = kernel.strides or row_major_strides(kernel.shape)
     return replace(
         kernel,
         shape=tuple(kernel.shape[axis] for axis in axes),
@@ -144,10 +143,3 @@ def _kernel_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
     if len(shape) not in _KERNEL_AXES:
         raise ValueError(f"shape {shape} is that of no kernel, which has 2, 3 or 4 axes")
     return _KERNEL_AXES[len(shape)]
-
-
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides = [1]
-    for size in reversed(shape[1:]):
-        strides.append(strides[-1] * size)
-    return tuple(reversed(strides))

@@ -13,14 +13,13 @@ from ...spec import (
     SequenceClassificationHeadConfig,
     TextEmbeddingConfig,
     TokenClassificationHeadConfig,
-    TransformerEncoderLayerConfig,
 )
 from ...spec.checks.sizes import Shape
 from ..family import Variants
 from ..settings import axis_sizes, check_layer_count, fill_sizes, layer_count, require
 from ..transformers_settings import ACTIVATIONS, label_count
 from .bert_settings import ARCHITECTURE_HEADS
-from .parts import read_embedding, read_layer, read_masked_lm, write_encoder
+from .parts import named_layer, read_embedding, read_layer, read_masked_lm, write_encoder
 
 _WORDS = "embeddings.word_embeddings.weight"
 _DECODER = "cls.predictions.decoder.weight"
@@ -64,9 +63,10 @@ def write_bert_config(config: Config, source: Mapping[str, Any] | None) -> dict[
         ValueError: If BERT has no such component.
     """
     encoder, heads = encoder_and_heads(config)
-    layer, embedding = encoder.layer, encoder.embedding
+    embedding = encoder.embedding
     masked_lm = heads.get("masked_lm")
-    if not isinstance(layer, TransformerEncoderLayerConfig) or embedding is None:
+    layer = named_layer(encoder)
+    if layer is None or embedding is None:
         raise ValueError("bert is an encoder of TransformerEncoderLayer with an embedding")
     plain = TextEmbeddingConfig(
         vocab_size=embedding.vocab_size,

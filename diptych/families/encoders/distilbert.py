@@ -79,13 +79,13 @@ def _write(encoder: EncoderConfig, heads: EncoderWithHeadsConfig | None) -> dict
     layer: Any = encoder.layer
     embedding: Any = encoder.embedding
     return {
-        "activation": write_activation(layer.activation),
-        "attention_dropout": layer.attention_dropout,
+        "activation": write_activation(layer.feed_forward.activation),
+        "attention_dropout": layer.attention.attention_dropout,
         "dim": layer.d_model,
         "dropout": layer.dropout,
-        "hidden_dim": layer.d_ff,
+        "hidden_dim": layer.feed_forward.d_ff,
         "max_position_embeddings": embedding.max_seq_len,
-        "n_heads": layer.num_heads,
+        "n_heads": layer.attention.num_heads,
         "n_layers": encoder.num_layers,
         "vocab_size": embedding.vocab_size,
     }

@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...spec import (
+    AttentionConfig,
     EncoderConfig,
+    FeedForwardConfig,
     MaskedLMHeadConfig,
     NormConfig,
     TextEmbeddingConfig,
     TransformerEncoderLayerConfig,
 )
+from ...spec.transformer_layer import LAYER_NORM_PLACEMENTS
 from ..settings import Setting, require
 from ..transformers_settings import ARCHITECTURES, NUMBER, read_activation, write_activation
 
@@ -41,6 +44,28 @@ def read_layer(values: Mapping[str, Any]) -> TransformerEncoderLayerConfig:
         eps=values["layer_norm_eps"],
         attention_dropout=values["attention_probs_dropout_prob"],
     )
+
+
+def named_layer(encoder: EncoderConfig) -> TransformerEncoderLayerConfig | None:
+    """Return the original transformer's layer, if that is what all layers are."""
+    block: Any = encoder.layers[0]
+    if not isinstance(block.attention, AttentionConfig) or not isinstance(
+        block.feed_forward, FeedForwardConfig
+    ):
+        return None
+    if block.norm_placement not in LAYER_NORM_PLACEMENTS:
+        return None
+    layer = TransformerEncoderLayerConfig(
+        d_model=block.d_model,
+        num_heads=block.attention.num_heads,
+        d_ff=block.feed_forward.d_ff,
+        dropout=block.dropout,
+        activation=block.feed_forward.activation,
+        norm_placement=block.norm_placement,
+        eps=block.norm.of(block.d_model).eps,
+        attention_dropout=block.attention.attention_dropout,
+    )
+    return layer if set(encoder.layers) == {layer.block} else None
 
 
 def read_embedding(
@@ -76,13 +101,13 @@ def write_encoder(encoder: EncoderConfig, *, usual: str = "gelu") -> dict[str, A
     layer: Any = encoder.layer
     embedding: Any = encoder.embedding
     return {
-        "attention_probs_dropout_prob": layer.attention_dropout,
-        "hidden_act": write_activation(layer.activation, usual),
+        "attention_probs_dropout_prob": layer.attention.attention_dropout,
+        "hidden_act": write_activation(layer.feed_forward.activation, usual),
         "hidden_dropout_prob": layer.dropout,
         "hidden_size": layer.d_model,
-        "intermediate_size": layer.d_ff,
-        "layer_norm_eps": layer.eps,
-        "num_attention_heads": layer.num_heads,
+        "intermediate_size": layer.feed_forward.d_ff,
+        "layer_norm_eps": layer.norm.eps,
+        "num_attention_heads": layer.attention.num_heads,
         "num_hidden_layers": encoder.num_layers,
         "type_vocab_size": embedding.num_token_types,
         "vocab_size": embedding.vocab_size,

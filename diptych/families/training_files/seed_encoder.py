@@ -19,6 +19,7 @@ from ...spec import (
     TransformerEncoderLayerConfig,
 )
 from ...spec.checks.sizes import Shape
+from ..encoders.parts import named_layer
 from ..family import Family, Variants
 from ..settings import Setting, SettingsTable, axis_sizes, check_layer_count, layer_count, require
 
@@ -86,8 +87,8 @@ def _read_config(
 def _write_config(config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
     settings: dict[str, Any] = {**(source or {}), "model_type": "seed_encoder"}
     if isinstance(config, EncoderConfig):
-        layer = config.layer
-        if not isinstance(layer, TransformerEncoderLayerConfig):
+        layer = named_layer(config)
+        if layer is None:
             raise ValueError("seed_encoder is an Encoder of TransformerEncoderLayer")
         if config != EncoderConfig(layer=layer, num_layers=config.num_layers):
             raise ValueError(

@@ -16,6 +16,7 @@ from ...spec import (
     TransformerEncoderLayerConfig,
 )
 from ...spec.checks.sizes import Shape
+from ..encoders.parts import named_layer
 from ..family import Family, Variants
 from ..modules import module_rules, module_templates
 from ..settings import Setting, SettingsTable, axis_sizes, check_layer_count, layer_count, require
@@ -140,7 +141,7 @@ def _write_config(config: Config, source: Mapping[str, Any] | None) -> dict[str,
         values = SETTINGS.values(settings)
         read: Config = _heads(values, config.d_model, config.kv_dim, bias=config.out_bias)
         return _agreed(settings, config, read)
-    layer = config.layer if isinstance(config, EncoderConfig) else config
+    layer = named_layer(config) if isinstance(config, EncoderConfig) else config
     if not isinstance(layer, TransformerEncoderLayerConfig):
         raise ValueError(f"torch_layers has no {config.component} of other layers")
     settings |= {

@@ -11,8 +11,8 @@ from io import FileIO
 from typing import NamedTuple
 
 from ...tensors.dtypes import code_of_name
-from ..fault import printable
-from ..names import MOST_AXES, MOST_TENSORS, check_shape
+from ..errors import printable
+from ..limits import MOST_AXES, MOST_TENSORS, check_shape
 from ..source import FileSource
 
 ARRAY, _COMPLEX, _SCALAR = 1, 2, 3
@@ -58,7 +58,7 @@ Event = tuple[tuple[str, ...], Leaf]
 
 
 def described(head: Head) -> str:
-    """What a value is, in a few words."""
+    """Return what a value is, in a few words."""
     if head.kind in ("integer", "float"):
         return f"the {head.kind} {head.value}"
     if head.kind == "constant":
@@ -86,14 +86,15 @@ class MsgpackParser:
 
     @property
     def path(self) -> str:
-        """The keys that lead to the value being read, joined with dots."""
+        """Return the keys that lead to the value being read, joined with dots."""
         return ".".join(self._path)
 
     def leaves(self) -> Iterator[Event]:
-        """Every leaf of the outermost map, in the file's order, each path once.
+        """Yield every leaf of the outermost map, in the file's order, each path once.
 
         Raises:
-            ValueError: The file is damaged, or holds what Flax does not write; ``path`` is where.
+            ValueError: If the file is damaged, or holds what Flax does not write; ``path`` says
+                where.
         """
         head = self._head()
         if head.kind != "map":

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from ...spec import CheckpointError
 from ..container import Branch, Container
-from ..fault import fault, printable
-from ..names import check_name, check_shape, find_twins
-from ..recognise import recognise
+from ..errors import fault, printable
+from ..limits import check_name, check_shape, find_twins
+from ..signatures import identify
 from ..source import FileSource, JoinedSource
 from ..tensor import Tensor
 from .parser import Head, Leaf, MsgpackParser, Stored, described
@@ -24,14 +24,14 @@ Keys = tuple[str, ...]
 
 
 def read_msgpack(path: Path) -> Container:
-    """The tensors of one file, from the headers between their values.
+    """Return the tensors of one file, from the headers between their values.
 
     Raises:
-        CheckpointError: The file is damaged, is something else, or holds what is not read.
+        CheckpointError: If the file is damaged, is something else, or holds what is not read.
     """
     source = FileSource(path)
     start = source.read(0, 512)
-    kind = recognise(start, source.size)
+    kind = identify(start, source.size)
     if kind is not None and start != _EMPTY:
         raise fault(path, f"is {kind}")
     leaves = _read_leaves(source)
@@ -97,7 +97,7 @@ def _name(keys: Keys) -> str:
 def _join(
     file: FileSource, pieces: Mapping[Keys, Leaf]
 ) -> tuple[str, tuple[int, ...], JoinedSource]:
-    """The dtype, shape and values of an array that is stored in chunks."""
+    """Return the dtype, shape and values of an array that is stored in chunks."""
     pieces = dict(pieces)
     pieces.pop((CHUNKED,))
     sizes = _numbered(pieces, "shape")
@@ -124,7 +124,7 @@ def _join(
 
 
 def _numbered(pieces: dict[Keys, Leaf], key: str) -> Sequence[Leaf]:
-    """What stands under ``key`` and 0, 1, 2, ..., taken out of ``pieces``."""
+    """Return what stands under ``key`` and 0, 1, 2, ..., taken out of ``pieces``."""
     if isinstance(pieces.get((key,)), Head):  # a map without entries
         pieces.pop((key,))
         return []

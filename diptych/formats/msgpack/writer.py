@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 
 from ...tensors.dtypes import item_size, numpy_dtype
-from ..names import check_shape
 from ..output import OutputFile, Planned, planned_arrays, to_bytes
 from .parser import ARRAY
 from .reader import CHUNKED
@@ -30,8 +29,8 @@ def write_msgpack(
         arrays: Name and values of every tensor, in the order of ``plan``.
 
     Raises:
-        ValueError: A name is a tensor and a folder of names, or the arrays are not as planned.
-        OSError: The disk.
+        ValueError: If a name is a tensor and a folder of names, or the arrays are not as planned.
+        OSError: If the disk fails.
     """
     layout = _Layout()
     layout.add_tree(_tree(plan))
@@ -67,7 +66,7 @@ class _Layout:
                 self._add_tensor(value)
 
     def _add_tensor(self, planned: Planned) -> None:
-        nbytes = check_shape(planned.dtype, planned.shape)
+        nbytes = planned.nbytes
         self.places[planned.name] = []
         if nbytes <= MOST_CHUNK_BYTES:
             self._add_array(planned, planned.shape, 0, nbytes)
@@ -142,7 +141,7 @@ def _integer(value: int) -> bytes:
 
 
 def _head(first: int, width: int, value: int) -> bytes:
-    """A first byte and a length or number behind it, in the fewest of ``width``, twice it, ..."""
+    """Return a first byte and a number behind it, in the fewest bytes of ``width``, twice it, ..."""
     while value >> (8 * width):
         first, width = first + 1, 2 * width
     return bytes([first]) + value.to_bytes(width, "big")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..fault import fault
+from ..errors import fault
 from ..source import MemorySource
 from .store import KeyStore, import_tensorstore, store_errors
 from .zarr import ZarrLayout, word_dtype
@@ -26,7 +26,7 @@ class ChunkedSource:
         stored: The keys, behind the array's own, that are there.
 
     Raises:
-        CheckpointError: A chunk is missing.
+        CheckpointError: If a chunk is missing.
     """
 
     def __init__(self, store: KeyStore, key: str, layout: ZarrLayout, stored: frozenset[str]):
@@ -62,7 +62,7 @@ class ChunkedSource:
         """Refuses chunks of a size that could not hold their values.
 
         Raises:
-            CheckpointError: There is one.
+            CheckpointError: If there is one.
         """
         for name, _ in self._layout.chunks():
             if name in self._stored:
@@ -85,7 +85,7 @@ class ChunkedSource:
         out[...] = chunk[tuple(slice(size) for size in out.shape)]
 
     def _make_decoder(self) -> Callable[[str, Place, np.ndarray], None]:
-        """TensorStore's decoder, which sees one checked chunk at a time, in memory."""
+        """Return TensorStore's decoder, which sees one checked chunk at a time, in memory."""
         tensorstore = import_tensorstore(self.path)
         context = tensorstore.Context()
         layout = self._layout

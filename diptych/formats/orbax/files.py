@@ -4,8 +4,8 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
-from ..containment import contained
-from ..fault import fault
+from ..errors import fault
+from ..paths import contained
 from .metadata import METADATA
 
 MANIFEST = "manifest.ocdbt"
@@ -23,10 +23,10 @@ _PROCESS_FOLDER = "ocdbt.process_"
 
 
 def list_files(folder: Path) -> dict[str, Path]:
-    """Every file in a folder and below, by its path there; a linked folder counts as a file.
+    """Return every file in a folder and below, by its path there; a linked folder counts as a file.
 
     Raises:
-        CheckpointError: One of the folders cannot be listed.
+        CheckpointError: If one of the folders cannot be listed.
     """
     found: dict[str, Path] = {}
 
@@ -42,14 +42,14 @@ def list_files(folder: Path) -> dict[str, Path]:
 
 
 def own_files(listed: dict[str, Path], arrays: Collection[str]) -> dict[str, Path]:
-    """Those of an item's files that Orbax wrote, by their path in it.
+    """Return those of an item's files that Orbax wrote, by their path in it.
 
     Args:
         listed: All files of the item.
         arrays: Names of arrays, each of which may have a folder.
 
     Raises:
-        CheckpointError: One is no regular file, or a link that leads elsewhere.
+        CheckpointError: If one is no regular file, or a link that leads elsewhere.
     """
     files = {name: path for name, path in listed.items() if is_own(name, arrays)}
     for path in files.values():
@@ -60,7 +60,7 @@ def own_files(listed: dict[str, Path], arrays: Collection[str]) -> dict[str, Pat
 
 
 def is_own(name: str, arrays: Collection[str] = ()) -> bool:
-    """Whether a path in an item's folder is one that Orbax gives its files, or those of arrays."""
+    """Return whether a path in an item's folder is one of Orbax's own files, or of an array."""
     parts = name.split("/")
     if parts[0] in _FOLDERS or parts[0].startswith(_PROCESS_FOLDER) or name in _FILES:
         return True

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..fault import fault
-from ..names import MOST_TENSORS, check_name
+from ..errors import fault
+from ..json import JsonReader
+from ..limits import MOST_TENSORS, check_name
 from ..source import FileSource
-from ..strict_json import JsonReader
 
 METADATA = "_METADATA"
 _LONGEST = 1 << 28
@@ -20,7 +20,7 @@ _SEQUENCE, _MAPPING = 1, 2
 class SavedLeaf:
     """A leaf of the tree that was saved.
 
-    Args:
+    Attributes:
         parts: Its keys from the root on; an index of a list is its digits.
         kind: What it was: "jax.Array", "np.ndarray", "scalar", "string", "None", "Dict" ...
         is_stored: Whether it has a value of its own; an empty dictionary has none.
@@ -32,12 +32,12 @@ class SavedLeaf:
 
     @property
     def name(self) -> str:
-        """What Orbax calls it among its arrays."""
+        """Return what Orbax calls it among its arrays."""
         return ".".join(self.parts)
 
     @property
     def is_array(self) -> bool:
-        """Whether it was an array."""
+        """Return whether it was an array."""
         return self.is_stored and self.kind in ("jax.Array", "np.ndarray")
 
 
@@ -45,7 +45,7 @@ class SavedLeaf:
 class OrbaxMetadata:
     """What ``_METADATA`` says.
 
-    Args:
+    Attributes:
         leaves: The leaves of the tree.
         is_ocdbt: Whether arrays lie in one database; None where an old file does not say.
         is_zarr3: Whether each array is of zarr 3, not 2.
@@ -59,10 +59,10 @@ class OrbaxMetadata:
 
 
 def read_metadata(path: Path) -> OrbaxMetadata:
-    """What a file ``_METADATA`` says.
+    """Return what a file ``_METADATA`` says.
 
     Raises:
-        CheckpointError: It is damaged, or a key could lead out of the directory, or two leaves
+        CheckpointError: If it is damaged, or a key could lead out of the directory, or two leaves
             have one name.
     """
     source = FileSource(path)
@@ -101,7 +101,7 @@ def read_metadata(path: Path) -> OrbaxMetadata:
 
 
 def render_metadata(paths: Sequence[tuple[str, ...]]) -> bytes:
-    """The ``_METADATA`` of a tree of arrays, each in files of its own."""
+    """Return the ``_METADATA`` of a tree of arrays, each in files of its own."""
     value = {"value_type": "np.ndarray", "skip_deserialize": False}
     tree = {
         str(parts): {

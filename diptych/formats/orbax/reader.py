@@ -7,14 +7,13 @@ One array is in memory at a time: its values and, of one chunk, the stored bytes
 ones, which makes four times the array where it was saved as one chunk.
 """
 
-import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from ..container import Branch, Container
-from ..fault import fault, printable
-from ..names import find_twins
-from ..source import FileSource
+from ..errors import fault, printable
+from ..json import read_json
+from ..limits import find_twins
 from ..tensor import Tensor
 from .chunks import ChunkedSource
 from .files import MANIFEST, list_files, own_files
@@ -29,22 +28,22 @@ _MOST_LISTED = 20
 
 
 def read_orbax(path: Path) -> Container:
-    """The tensors of one item.
+    """Return the tensors of one item.
 
     Args:
         path: Its ``_METADATA``, or another of its files.
 
     Raises:
-        CheckpointError: It is damaged, unfinished, or holds what is not read.
+        CheckpointError: If it is damaged, unfinished, or holds what is not read.
     """
     return select_only(read_item(path.parent))
 
 
 def select_only(container: Container) -> Container:
-    """The container with the tensors of its only branch that has any, if there is only one.
+    """Return the container with the tensors of its only branch that has any, if there is only one.
 
     Raises:
-        CheckpointError: There is none.
+        CheckpointError: If there is none.
     """
     with_tensors = [key for key, branch in container.tree.items() if branch.tensors]
     refused = [key for key, branch in container.tree.items() if branch.refused]
@@ -56,7 +55,7 @@ def select_only(container: Container) -> Container:
 
 
 def read_item(folder: Path) -> Container:
-    """What one item holds, as the tree of a container, with no branch chosen.
+    """Return what one item holds, as the tree of a container, with no branch chosen.
 
     Raises:
         CheckpointError: As ``read_orbax``.
@@ -88,7 +87,7 @@ def read_item(folder: Path) -> Container:
 def _read_leaves(
     folder: Path, metadata: OrbaxMetadata, files: Mapping[str, Path]
 ) -> tuple[dict[tuple[str, ...], Leaf], list[str]]:
-    """Every leaf by its path, and the arrays that are stored but in no leaf."""
+    """Return every leaf by its path, and the arrays that are stored but in no leaf."""
     store: KeyStore
     if metadata.is_ocdbt is False and MANIFEST in files:
         raise fault(files[MANIFEST], f"is there, but {METADATA} says that there is no database")
@@ -113,7 +112,7 @@ def _read_leaves(
 
 
 def _group_keys(keys: Collection[str], metadata_name: str) -> dict[str, set[str]]:
-    """The keys of each array's chunks, behind the array's own."""
+    """Return the keys of each array's chunks, behind the array's own."""
     suffix = f"/{metadata_name}"
     chunks: dict[str, set[str]] = {
         key.removesuffix(suffix): set() for key in keys if key.endswith(suffix)
@@ -133,7 +132,7 @@ def _group_keys(keys: Collection[str], metadata_name: str) -> dict[str, set[str]
 def _read_array(
     store: KeyStore, metadata: OrbaxMetadata, name: str, stored: Collection[str], most: int
 ) -> Leaf:
-    """The tensor of an array, or why its dtype is not carried."""
+    """Return the tensor of an array, or why its dtype is not carried."""
     key = f"{name}/{'zarr.json' if metadata.is_zarr3 else '.zarray'}"
     text = store.read(key)
     if len(text) > _LONGEST_LAYOUT:
@@ -160,19 +159,21 @@ def _read_array(
 
 
 def _random_keys(files: Mapping[str, Path]) -> set[str]:
-    """The names of the arrays that are keys of a random generator."""
+    """Return the names of the arrays that are keys of a random generator."""
     names: set[str] = set()
     for path in files.values():
         if path.parent.name != "array_metadatas":
             continue
-        source = FileSource(path)
-        try:
-            for entry in json.loads(source.read(0, source.size))["array_metadatas"]:
-                described = entry["array_metadata"]
-                if (described["ext_metadata"] or {}).get("random_key_impl") is not None:
-                    names.add(described["param_name"])
-        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-            raise fault(path, "is no metadata of arrays") from error
+        entries = read_json(path).get("array_metadatas")
+        if not isinstance(entries, list):
+            raise fault(path, "is no metadata of arrays")
+        for entry in entries:
+            match entry:
+                case {"array_metadata": {"param_name": str(name), "ext_metadata": extra}}:
+                    if isinstance(extra, dict) and extra.get("random_key_impl") is not None:
+                        names.add(name)
+                case _:
+                    raise fault(path, "is no metadata of arrays")
     return names
 
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from ..container import Branch, Container
-from ..fault import fault, printable
+from ..errors import fault, printable
 from .files import CHECKPOINT_METADATA, list_files
 from .metadata import METADATA
 from .reader import UNFINISHED, read_item, select_only
@@ -13,12 +13,12 @@ _STEP = re.compile(r"(?:.*[_.-])?\d+")
 
 
 def read_steps(folder: Path) -> Container | None:
-    """The tensors of the one step in a manager's folder, or of a step's folder; None if neither.
+    """Return the tensors of a step's folder, or of the one step in a manager's; None if neither.
 
     Several items of a step (``params``, ``state`` ...) become branches of that name.
 
     Raises:
-        CheckpointError: There are several steps, or an item is damaged.
+        CheckpointError: If there are several steps, or an item is damaged.
     """
     if _is_step(folder):
         return _read_step(folder, ())

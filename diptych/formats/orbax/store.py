@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from ...spec import CheckpointError
-from ..fault import fault
+from ..errors import fault
 from ..source import FileSource
 
 # What TensorStore's statuses become in Python.
@@ -21,17 +21,17 @@ class KeyStore(Protocol):
     path: Path
 
     def keys(self) -> Sequence[str]:
-        """Every key."""
+        """Return every key."""
 
     def read(self, key: str) -> bytes:
-        """The value of a key that is there.
+        """Return the value of a key that is there.
 
         Raises:
-            CheckpointError: It is damaged, or changed since the store was opened.
+            CheckpointError: If it is damaged, or changed since the store was opened.
         """
 
     def size(self, key: str) -> int:
-        """The bytes of the value; a database has to read it."""
+        """Return the bytes of the value; a database has to read it."""
 
 
 class FolderStore:
@@ -57,7 +57,7 @@ class FolderStore:
         return self._sources[key].size
 
     def source(self, key: str) -> FileSource:
-        """The file of a key."""
+        """Return the file of a key."""
         return self._sources[key]
 
 
@@ -69,7 +69,7 @@ class DatabaseStore:
         files: Its files, which must not change while it is read.
 
     Raises:
-        CheckpointError: It is damaged, or TensorStore is not installed.
+        CheckpointError: If it is damaged, or TensorStore is not installed.
     """
 
     def __init__(self, path: Path, files: Mapping[str, Path]):
@@ -104,13 +104,13 @@ class DatabaseStore:
 
 
 def import_tensorstore(path: Path) -> ModuleType:
-    """TensorStore, which comes with Orbax.
+    """Return TensorStore, which comes with Orbax.
 
     Args:
         path: What needs it, for the message.
 
     Raises:
-        CheckpointError: It is not installed.
+        CheckpointError: If it is not installed.
     """
     try:
         import tensorstore

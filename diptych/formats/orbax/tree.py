@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..container import Branch
-from ..fault import printable
+from ..errors import printable
 from ..tensor import Tensor
 
 
@@ -13,7 +13,7 @@ from ..tensor import Tensor
 class Unread:
     """A leaf that gives no tensor.
 
-    Args:
+    Attributes:
         what: What it is.
         is_fault: Whether it is an array, so that a model without it would lack something.
     """
@@ -37,7 +37,7 @@ _VALUE = "value"
 
 
 def build_tree(leaves: Mapping[tuple[str, ...], Leaf]) -> Node:
-    """The tree that has each leaf at its path."""
+    """Return the tree that has each leaf at its path."""
     root: Node = {}
     for parts, leaf in leaves.items():
         node = root
@@ -81,7 +81,7 @@ def take_random_state(node: Node, keys: Collection[str], path: str = "") -> list
 
 
 def make_branches(node: Node, path: str = "") -> dict[str, Branch]:
-    """The branches of a tree, by path.
+    """Return the branches of a tree, by path.
 
     A dictionary whose keys name collections (``params``, ``opt_state`` ...) is cut into one branch
     per key; any other is one branch, its tensors named by their paths.
@@ -124,7 +124,7 @@ def _branch(node: Node) -> Branch:
 
 
 def _all_wrapped(node: Node) -> bool:
-    """Whether each array of a tree is the only ``value`` of a dictionary, as in an NNX state."""
+    """Return whether each array is the only ``value`` of a dictionary, as in an NNX state."""
     for child in node.values():
         if isinstance(child, dict):
             alone = child.get(_VALUE) if len(child) == 1 else None
@@ -140,7 +140,7 @@ def _is_random_stream(node: Node) -> bool:
 
 
 def _is_random(node: Node) -> bool:
-    """Whether a tree holds nothing but arrays of uint32."""
+    """Return whether a tree holds nothing but arrays of uint32."""
     return all(isinstance(leaf, Tensor) and leaf.dtype == "U32" for _, leaf in _leaves(node))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..names import check_name
+from ..limits import check_name
 from ..output import OutputFile, Planned, planned_arrays, to_bytes
 from .files import CHECKPOINT_METADATA, is_own
 from .metadata import METADATA, render_metadata
@@ -46,8 +46,8 @@ def write_orbax(
         The paths of the files written, in the folder.
 
     Raises:
-        ValueError: A name cannot be a path of keys, or the arrays are not as planned.
-        OSError: The disk.
+        ValueError: If a name cannot be a path of keys, or the arrays are not as planned.
+        OSError: If the disk fails.
     """
     paths = {planned.name: _keys(planned.name, is_state) for planned in plan}
     _check_paths(paths)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...tensors.dtypes import CODES, item_size
-from ..names import check_shape
+from ..json import parse_json
+from ..limits import check_shape
 
 BEST_RATIO = 1 << 15
 """What compression can reach: a block of zstd, of 128 KiB, takes four bytes at least."""
@@ -32,7 +33,7 @@ class UncarriedDtypeError(ValueError):
 class ZarrLayout:
     """How an array is stored.
 
-    Args:
+    Attributes:
         dtype: A code of ``diptych.tensors.dtypes``.
         shape: Its shape.
         chunk_shape: The shape of every chunk; those at an edge are stored whole.
@@ -55,21 +56,21 @@ class ZarrLayout:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the array."""
+        """Return the bytes of the array."""
         return math.prod(self.shape) * item_size(self.dtype)
 
     @property
     def chunk_nbytes(self) -> int:
-        """The bytes of one chunk."""
+        """Return the bytes of one chunk."""
         return math.prod(self.chunk_shape) * item_size(self.dtype)
 
     @property
     def grid(self) -> tuple[int, ...]:
-        """The number of chunks along each axis."""
+        """Return the number of chunks along each axis."""
         return tuple(-(-n // c) for n, c in zip(self.shape, self.chunk_shape, strict=True))
 
     def chunks(self) -> "list[tuple[str, tuple[slice, ...]]]":
-        """The key of every chunk, behind the array's own, and what it covers."""
+        """Return the key of every chunk, behind the array's own, and what it covers."""
         return [
             (self._key(place), tuple(map(self._slice, place, self.chunk_shape, self.shape)))
             for place in product(*map(range, self.grid))
@@ -79,7 +80,7 @@ class ZarrLayout:
         """Refuses a chunk of ``size`` stored bytes that could not hold a chunk's values.
 
         Raises:
-            ValueError: It could not.
+            ValueError: If it could not.
         """
         wanted = self.chunk_nbytes
         if size != wanted if self.is_plain else wanted > size * BEST_RATIO + _ROOM:
@@ -97,14 +98,14 @@ class ZarrLayout:
 
 
 def parse_zarr2(text: bytes, *, fills: bool) -> ZarrLayout:
-    """The layout that a ``.zarray`` describes.
+    """Return the layout that a ``.zarray`` describes.
 
     Args:
         text: The file's bytes.
         fills: Whether chunks of nothing but zeros were left out.
 
     Raises:
-        ValueError: It is damaged, or describes what is not read.
+        ValueError: If it is damaged, or describes what is not read.
     """
     given = _parse(text)
     _expect(given, "zarr_format", (2,))
@@ -136,7 +137,7 @@ def parse_zarr2(text: bytes, *, fills: bool) -> ZarrLayout:
 
 
 def parse_zarr3(text: bytes, *, fills: bool) -> ZarrLayout:
-    """The layout that a ``zarr.json`` describes; as ``parse_zarr2``."""
+    """Return the layout that a ``zarr.json`` describes; as ``parse_zarr2``."""
     given = _parse(text)
     _expect(given, "zarr_format", (3,))
     _expect(given, "node_type", ("array",))
@@ -164,12 +165,12 @@ def parse_zarr3(text: bytes, *, fills: bool) -> ZarrLayout:
 
 
 def word_dtype(dtype: str) -> np.dtype:
-    """The dtype that values are moved as: unsigned integers, so that no NaN is touched."""
+    """Return the dtype that values are moved as: unsigned integers, so that no NaN is touched."""
     return CODES[dtype] if dtype.startswith("C") else np.dtype(f"u{item_size(dtype)}")
 
 
 def render_zarr2(dtype: str, shape: tuple[int, ...]) -> bytes:
-    """The ``.zarray`` of an array in one chunk that is its bytes."""
+    """Return the ``.zarray`` of an array in one chunk that is its bytes."""
     of_numpy = _OF_NUMPY.get(dtype)
     metadata = {
         "chunks": [max(1, size) for size in shape],
@@ -187,8 +188,8 @@ def render_zarr2(dtype: str, shape: tuple[int, ...]) -> bytes:
 
 def _parse(text: bytes) -> dict[str, Any]:
     try:
-        given = json.loads(text)
-    except (ValueError, RecursionError):
+        given = parse_json(text)
+    except ValueError:
         raise ValueError("corrupt: its metadata is no JSON") from None
     if not isinstance(given, dict):
         raise ValueError("corrupt: its metadata is no JSON object")
@@ -203,7 +204,7 @@ def _expect(given: Mapping[str, Any], key: str, allowed: tuple[Any, ...]) -> Non
 
 
 def _dtype2(text: object) -> tuple[str, str]:
-    """The code of a zarr dtype, and its byte order."""
+    """Return the code of a zarr dtype, and its byte order."""
     if isinstance(text, str):
         if text in _BY_NAME and _BY_NAME[text] not in _OF_NUMPY:
             return _BY_NAME[text], "<"
@@ -231,7 +232,7 @@ def _shapes(
 
 
 def _named(value: object, names: tuple[str, ...]) -> dict[str, Any]:
-    """The configuration of a zarr3 extension of one of the names."""
+    """Return the configuration of a zarr3 extension of one of the names."""
     if not isinstance(value, dict) or value.get("name") not in names:
         raise ValueError(f"{_shown(value)} is not read")
     configuration = value.get("configuration", {})

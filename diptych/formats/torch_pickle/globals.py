@@ -50,14 +50,14 @@ TORCH_DTYPES = {
 
 
 def reduce(callee: object, arguments: object) -> object:
-    """What calling a global would give.
+    """Return what calling a global would give.
 
     Args:
         callee: A ``Global``, or anything else that a pickle tries to call.
         arguments: The tuple of arguments; None when an object is made without a call.
 
     Raises:
-        ValueError: A known global has impossible arguments.
+        ValueError: If a known global has impossible arguments.
     """
     if not isinstance(callee, Global):
         return callee if isinstance(callee, Opaque) else Opaque("an object of no class")
@@ -70,7 +70,7 @@ def build(target: object, state: object) -> None:
     """Gives an object its state, as the last step of making it.
 
     Raises:
-        ValueError: The object has no state, or an impossible one.
+        ValueError: If the object has no state, or an impossible one.
     """
     match target, state:
         case NumpyDtype(), (_, str(byte_order), *_):
@@ -87,14 +87,14 @@ def build(target: object, state: object) -> None:
 
 
 def storage_of(persistent_id: object) -> Storage | Opaque:
-    """The storage that a persistent id of torch names.
+    """Return the storage that a persistent id of torch names.
 
     Args:
         persistent_id: ("storage", class, key, device, number of elements), or ("module", class,
             ...), by which old files name the class of a whole module.
 
     Raises:
-        ValueError: It is no such tuple.
+        ValueError: If it is no such tuple.
     """
     match persistent_id:
         case ("storage", Global() as storage_class, str(key), _, int(count)) if count >= 0:

@@ -20,10 +20,10 @@ _BYTES_PER_STEP = 1024
 
 
 def read_legacy(source: FileSource) -> dict[str, Branch]:
-    """The branches of a file.
+    """Return the branches of a file.
 
     Raises:
-        ValueError: The file is damaged or another pickle.
+        ValueError: If the file is damaged or another pickle.
     """
     most_steps = _MOST_STEPS + source.size // _BYTES_PER_STEP
     storages: dict[str, Storage] = {}
@@ -67,7 +67,7 @@ def read_legacy(source: FileSource) -> dict[str, Branch]:
 def _find_positions(
     source: FileSource, position: int, keys: list, storages: dict[str, Storage]
 ) -> dict[str, int]:
-    """The first byte of each storage."""
+    """Return the first byte of each storage."""
     positions: dict[str, int] = {}
     for key in keys:
         if not isinstance(key, str) or key not in storages or key in positions:

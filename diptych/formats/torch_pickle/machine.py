@@ -34,7 +34,7 @@ class PickleStream:
 
     @property
     def position(self) -> int:
-        """How many of the part's bytes were read."""
+        """Return how many of the part's bytes were read."""
         return self._buffered.tell()
 
     def read(self, count: int) -> bytes:
@@ -59,10 +59,10 @@ class PickleMachine:
         self._find_storage = find_storage
 
     def run(self, stream: PickleStream) -> object:
-        """What the pickle at the stream's position holds.
+        """Return what the pickle at the stream's position holds.
 
         Raises:
-            ValueError: It is damaged, or too large.
+            ValueError: If it is damaged, or too large.
         """
         self._stack: list = []
         self._marks: list[int] = []

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ...spec import CheckpointError
 from ..container import Branch, Container
-from ..fault import fault
-from ..recognise import is_safetensors, recognise
+from ..errors import fault
+from ..signatures import identify, is_safetensors
 from ..source import FileSource, Source
 from .globals import storage_of
 from .legacy import read_legacy
@@ -25,10 +25,10 @@ _STEPS_PER_STORAGE = 64
 
 
 def read_torch_pickle(path: Path) -> Container:
-    """The tensors of one file, from its pickle.
+    """Return the tensors of one file, from its pickle.
 
     Raises:
-        CheckpointError: The file is damaged, is something else, or holds what is not read.
+        CheckpointError: If the file is damaged, is something else, or holds what is not read.
     """
     source = FileSource(path)
     start = source.read(0, 512)
@@ -38,7 +38,7 @@ def read_torch_pickle(path: Path) -> Container:
         elif start.startswith(b"\x80") and not is_safetensors(start, source.size):
             branches = read_legacy(source)
         else:
-            kind = recognise(start, source.size)
+            kind = identify(start, source.size)
             raise ValueError(f"is {kind}" if kind else "is neither a zip archive nor a pickle")
     except CheckpointError:
         raise
@@ -86,7 +86,7 @@ def _read_zip(source: FileSource) -> dict[str, Branch]:
 
 
 def _find_prefix(records: dict[str, Record]) -> str:
-    """The folder in the archive that everything lies in, with its slash."""
+    """Return the folder in the archive that everything lies in, with its slash."""
     if any(name.endswith("/constants.pkl") or "/code/" in name for name in records):
         raise ValueError("is a TorchScript archive: save the module's state_dict() instead")
     if any(name.endswith(".npy") for name in records):

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ...tensors.bits import row_major_strides
 from ...tensors.dtypes import item_size
 from ..container import Branch
-from ..fault import fault, printable
-from ..names import check_name, check_shape, find_twins
+from ..errors import fault, printable
+from ..limits import check_name, check_shape, find_twins
 from ..source import MemorySource, Source
 from ..tensor import Tensor
 from .values import Dictionary, Global, NumpyArray, NumpyScalar, Opaque, Storage, View
@@ -38,10 +39,10 @@ class PickleTree:
         self._branches: dict[str, Branch] = {}
 
     def read(self, root: object) -> dict[str, Branch]:
-        """The branches by path, the root's path being "".
+        """Return the branches by path, the root's path being "".
 
         Raises:
-            CheckpointError: The root is no dictionary, or something in it is damaged or ambiguous.
+            CheckpointError: If the root is no dictionary, or what it holds damaged or ambiguous.
         """
         if isinstance(root, Opaque):
             raise fault(self._path, f"holds {root.what}: save its state_dict() instead")
@@ -94,7 +95,7 @@ class PickleTree:
             raise fault(self._path, cause, _join(path, twins[1]))
 
     def _inner_pairs(self, value: object) -> list[tuple[object, object]] | None:
-        """The pairs of a dictionary, or of a sequence that has more in it than numbers."""
+        """Return the pairs of a dictionary, or of a sequence that has more in it than numbers."""
         if isinstance(value, Dictionary):
             return value
         if isinstance(value, list | tuple):
@@ -110,7 +111,7 @@ class PickleTree:
             raise fault(self._path, "its pickle unfolds into too many values")
 
     def _tensor(self, full_name: str, name: str, value: View | NumpyArray) -> Tensor | str:
-        """The tensor, or why it cannot be read."""
+        """Return the tensor, or why it cannot be read."""
         try:
             check_name(name)
         except ValueError as error:
@@ -156,13 +157,10 @@ class PickleTree:
             raise ValueError("a numpy array whose shape is no list of integers")
         if check_shape(dtype, array.shape) != len(array.data):
             raise ValueError(f"{len(array.data)} bytes for {dtype} {list(array.shape)}")
-        strides, step = [], 1
-        for size in array.shape if array.fortran_order else ():
-            strides.append(step)
-            step *= size
+        strides = row_major_strides(array.shape[::-1])[::-1] if array.fortran_order else None
         source = MemorySource(self._path, array.data)
         big_endian = array.dtype.big_endian
-        return Tensor(name, dtype, array.shape, source, 0, tuple(strides) or None, big_endian)
+        return Tensor(name, dtype, array.shape, source, 0, strides or None, big_endian)
 
 
 def _plain(value: object) -> dict[str, Any] | None:

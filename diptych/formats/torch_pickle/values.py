@@ -21,7 +21,7 @@ class Global:
 class Opaque:
     """An object that is never built.
 
-    Args:
+    Attributes:
         what: What it is, as the end of a sentence that begins with "is".
     """
 
@@ -38,7 +38,7 @@ class Dictionary(list[tuple[object, object]]):
 class Storage:
     """The memory under one or more tensors.
 
-    Args:
+    Attributes:
         key: Its name in the file.
         dtype: A code of ``diptych.tensors.dtypes``; None when it is mere bytes.
         width: The bytes of an element.
@@ -66,7 +66,7 @@ class View:
 class NumpyDtype:
     """A numpy dtype.
 
-    Args:
+    Attributes:
         text: numpy's own letters for it, such as "f4".
         big_endian: Whether values are stored most significant byte first.
     """

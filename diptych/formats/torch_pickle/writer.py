@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ...tensors.bits import row_major_strides
 from ...tensors.dtypes import item_size
-from ..names import check_shape
+from ..limits import check_shape
 from ..output import OutputFile, Planned, planned_arrays, to_bytes
 from .globals import STORAGE_DTYPES, TORCH_DTYPES
 from .zip_writer import ZipWriter
@@ -27,8 +28,8 @@ def write_torch_pickle(
         arrays: Name and values of every tensor, in the order of ``plan``.
 
     Raises:
-        ValueError: The arrays are not as planned.
-        OSError: The disk.
+        ValueError: If the arrays are not as planned.
+        OSError: If the disk fails.
     """
     with OutputFile(path) as file:
         archive = ZipWriter(file)
@@ -41,7 +42,7 @@ def write_torch_pickle(
 
 
 def _pickle(plan: Sequence[Planned]) -> bytes:
-    """The pickle, of protocol 2, of an ordered dictionary."""
+    """Return the pickle, of protocol 2, of an ordered dictionary."""
     pickler = _Pickler()
     pickler.parts.append(b"\x80\x02")
     pickler.add_empty_dictionary()
@@ -76,7 +77,7 @@ class _Pickler:
         self.parts.append(b"tQ")
         self._add_integer(0)
         self._add_integers(shape)
-        self._add_integers(_strides(shape))
+        self._add_integers(row_major_strides(shape))
         self.parts.append(b"\x89")
         self.add_empty_dictionary()
         if not by_class:
@@ -111,11 +112,3 @@ class _Pickler:
         else:
             encoded = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
             self.parts.append(b"\x8a" + bytes([len(encoded)]) + encoded)
-
-
-def _strides(shape: tuple[int, ...]) -> list[int]:
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return strides[::-1]

@@ -26,7 +26,7 @@ _ENCRYPTED = 1
 class Record(NamedTuple):
     """Where a member's bytes are.
 
-    Args:
+    Attributes:
         position: Its first byte in the file.
         size: Its bytes.
     """
@@ -36,10 +36,10 @@ class Record(NamedTuple):
 
 
 def read_records(source: FileSource) -> dict[str, Record]:
-    """The members of an archive by name.
+    """Return the members of an archive by name.
 
     Raises:
-        ValueError: The archive is damaged or is not as ``torch.save`` writes it.
+        ValueError: If the archive is damaged or is not as ``torch.save`` writes it.
     """
     with source.opened() as file:
         try:
@@ -67,7 +67,7 @@ def read_records(source: FileSource) -> dict[str, Record]:
 
 
 def _find_directory(source: FileSource, file: FileIO) -> tuple[int, int, int]:
-    """Position, size and number of entries of the central directory."""
+    """Return position, size and number of entries of the central directory."""
     end = source.size - _END.size
     fields = _END.unpack(source.read_from(file, max(end, 0), _END.size))
     if fields[0] != b"PK\x05\x06":
@@ -88,7 +88,7 @@ def _find_directory(source: FileSource, file: FileIO) -> tuple[int, int, int]:
 
 
 def _entries(directory: bytes, count: int) -> Iterator[tuple[str, int, int]]:
-    """Name, position of the local header and size of every member."""
+    """Yield name, position of the local header and size of every member."""
     at = 0
     for _ in range(count):
         fields = _CENTRAL.unpack_from(directory, at)
@@ -113,7 +113,7 @@ def _entries(directory: bytes, count: int) -> Iterator[tuple[str, int, int]]:
 
 
 def _wide_fields(extra: bytes, *narrow: int) -> Iterator[int]:
-    """The 64-bit values, in order, of those fields that did not fit into 32 bits."""
+    """Yield the 64-bit values, in order, of those fields that did not fit into 32 bits."""
     at = 0
     while at < len(extra):
         kind, size = struct.unpack_from("<2H", extra, at)
@@ -130,7 +130,7 @@ def _wide_fields(extra: bytes, *narrow: int) -> Iterator[int]:
 
 
 def _find_data(source: FileSource, file: FileIO, name: str, header: int) -> int:
-    """The position of a member's bytes, behind its local header."""
+    """Return the position of a member's bytes, behind its local header."""
     fields = _LOCAL.unpack(source.read_from(file, header, _LOCAL.size))
     signature, method, name_size, extra_size = fields[0], fields[3], *fields[9:11]
     if signature != b"PK\x03\x04" or method != 0:
