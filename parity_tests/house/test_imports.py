@@ -42,7 +42,7 @@ AT_MODULE_LEVEL = {  # the longest prefix of a file's path wins; the standard li
     "jax_impl/state.py": {*JAX, "numpy", "ml_dtypes", "diptych.spec", "jax_impl"},
 }
 INSIDE_FUNCTIONS = {
-    "diptych/parity": {*TORCH, *JAX, *PANELS, "ml_dtypes"},
+    "diptych/parity": {*TORCH, *JAX, *PANELS},
     "diptych/cli.py": {*PANELS},
     "torch_impl/state.py": {"diptych.convert"},
     "jax_impl/state.py": {"diptych.convert"},
