@@ -18,11 +18,13 @@ class Setting(NamedTuple):
         kind: Its type, or types.
         default: The value that a config.json without it means; None where there is no such value.
         nullable: Whether null is a value of its own where there is a default.
+        above: What a number must be above, if anything.
     """
 
     kind: type | tuple[type, ...]
     default: Any = None
     nullable: bool = False
+    above: float | None = None
 
     def fault(self, value: Any) -> str:
         """Return why a value cannot be this setting's, "" if it can."""
@@ -34,7 +36,19 @@ class Setting(NamedTuple):
         is_odd_bool = isinstance(value, bool) and self.kind is not bool
         if is_odd_bool or not isinstance(value, self.kind):
             return f"{json.dumps(value)} has the wrong type"
+        if isinstance(value, int | float):
+            if not -_HUGE < value < _HUGE:
+                return f"{json.dumps(value)} must be below 2**63"
+            if self.above is not None and value <= self.above:
+                return f"{json.dumps(value)} must be above {self.above}"
         return ""
+
+
+SIZE = Setting(int, above=0)
+"""A size of the component, without a default."""
+
+_HUGE = 2.0**63
+"""No setting is as large, and arithmetic on smaller ones stays finite."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +64,7 @@ class SettingsTable:
     """
 
     understood: Mapping[str, Setting]
-    bookkeeping: frozenset[str] = frozenset()
+    bookkeeping: frozenset[str] = frozenset({"architectures", "model_type", "pad_token_id"})
     fixed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     nested: Mapping[str, "SettingsTable"] = field(default_factory=dict)
 
@@ -89,6 +103,14 @@ class SettingsTable:
     def values(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the understood settings, those not given at the value that their lack means."""
         return {key: settings.get(key, s.default) for key, s in self.understood.items()}
+
+
+class MissingSettingError(ValueError):
+    """A setting that neither the checkpoint nor the user gives."""
+
+    def __init__(self, key: str):
+        super().__init__(f"{key}: not in the checkpoint; give --set {key}=... or --config FILE")
+        self.key = key
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -137,9 +159,9 @@ def parse_setting(text: str) -> tuple[str, Any]:
 
 
 def require(values: Mapping[str, Any], key: str) -> Any:
-    """Return a setting, or raise ValueError that says how to give it."""
+    """Return a setting, or raise MissingSettingError, which says how to give it."""
     if values.get(key) is None:
-        raise ValueError(f"{key}: not in the checkpoint; give --set {key}=... or --config FILE")
+        raise MissingSettingError(key)
     return values[key]
 
 
@@ -155,6 +177,18 @@ def axis_sizes(shapes: Mapping[str, Shape], name: str, rank: int) -> tuple[int |
     if len(shape) != rank:
         raise ValueError(f"{name}: shape {shape} must have rank {rank}")
     return shape
+
+
+def axis_size(shapes: Mapping[str, Shape], name: str, axis: int) -> int | None:
+    """Return a tensor's size along an axis, None where there is no such tensor.
+
+    Raises:
+        ValueError: If it has no such axis.
+    """
+    shape = shapes.get(name)
+    if shape is not None and len(shape) <= axis:
+        raise ValueError(f"{name}: shape {shape} has no axis {axis}")
+    return None if shape is None else shape[axis]
 
 
 def fill_sizes(
@@ -175,12 +209,9 @@ def fill_sizes(
         ValueError: If a tensor has no such axis.
     """
     for key, (name, axis) in sizes.items():
-        shape = shapes.get(f"{prefix}{name}")
-        if shape is None or values[key] not in (None, -1):
-            continue
-        if len(shape) <= axis:
-            raise ValueError(f"{prefix}{name}: shape {shape} has no axis {axis}")
-        values[key] = shape[axis]
+        if values[key] in (None, -1):
+            found = axis_size(shapes, f"{prefix}{name}", axis)
+            values[key] = values[key] if found is None else found
 
 
 def layer_count(shapes: Mapping[str, Shape], prefix: str) -> int | None:

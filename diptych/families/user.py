@@ -1,15 +1,19 @@
 """Families that live in a user's file."""
 
 import runpy
-from collections.abc import Callable
-from dataclasses import fields, replace
-from functools import wraps
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from ..rules.rules import Rule
 from ..spec import Config
+from ..spec.checks.sizes import Shape
 from ..spec.errors import CheckpointError
-from .family import Family
+from .family import Family, Recreated, Variants
+from .settings import MissingSettingError
+
+_Found = TypeVar("_Found")
 
 
 def load_family(path: str | Path) -> Family:
@@ -31,38 +35,60 @@ def load_family(path: str | Path) -> Family:
     if not isinstance(family, Family):
         found = "nothing" if family is None else type(family).__name__
         raise CheckpointError(f"{path}: FAMILY: must be a diptych.convert.Family, is {found}")
-    values = {field.name: getattr(family, field.name) for field in fields(family)}
-    functions: dict[str, Any] = {
-        name: _named(values[name], path, name) for name in _RETURNS if callable(values[name])
-    }
-    return replace(family, **functions)
+    own = {each.name: getattr(family, each.name) for each in fields(Family)}
+    return _FamilyOfFile(**own, path=path, family=family)
 
 
-_RETURNS: dict[str, type] = {
-    "find_variants": tuple,
-    "usual_variants": tuple,
-    "read_config": Config,
-    "write_config": dict,
-    "rules": tuple,
-    "usual_buffers": dict,
-}
+@dataclass(frozen=True, kw_only=True)
+class _FamilyOfFile(Family):
+    """A family whose faults name the file that it stands in.
 
+    Attributes:
+        path: Of the file.
+        family: As the file makes it.
+    """
 
-def _named(function: Callable[..., Any], path: Path, name: str) -> Callable[..., Any]:
-    """Return the function, its faults named; a plain ``ValueError`` is a refusal of its own."""
+    path: Path
+    family: Family
 
-    @wraps(function)
-    def call(*args: Any) -> Any:
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        return self.family.prefixes
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        return self.family.templates
+
+    def find_variants(self, names: Collection[str]) -> Variants:
+        return self._call("find_variants", tuple, names)
+
+    def usual_variants(self, config: Config) -> Variants:
+        return self._call("usual_variants", tuple, config)
+
+    def read_config(
+        self, settings: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
+    ) -> Config:
+        return self._call("read_config", Config, settings, shapes, variants)
+
+    def write_config(self, config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
+        return self._call("write_config", dict, config, source)
+
+    def rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
+        return self._call("rules", tuple, config, variants)
+
+    def usual_buffers(self, config: Config) -> dict[str, Recreated]:
+        return self._call("usual_buffers", dict, config)
+
+    def _call(self, name: str, kind: type[_Found], *arguments: Any) -> _Found:
+        """Return what a method returns; a plain ``ValueError`` is a refusal of its own."""
         try:
-            found = function(*args)
+            found = getattr(self.family, name)(*arguments)
         except (Exception, SystemExit) as error:
-            if type(error) in (ValueError, CheckpointError):
+            if type(error) in (ValueError, MissingSettingError, CheckpointError):
                 raise
-            raise CheckpointError(f"{path}: {name}: {type(error).__name__}: {error}") from error
-        kind = _RETURNS[name]
+            cause = f"{type(error).__name__}: {error}"
+            raise CheckpointError(f"{self.path}: {name}: {cause}") from error
         if not isinstance(found, kind):
             words = f"must return a {kind.__name__}, not a {type(found).__name__}"
-            raise CheckpointError(f"{path}: {name}: {words}")
+            raise CheckpointError(f"{self.path}: {name}: {words}")
         return found
-
-    return call

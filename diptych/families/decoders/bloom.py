@@ -16,10 +16,10 @@ from ...spec import (
 )
 from ..fused import both_parts, groups
 from ..modules import Modules
-from ..settings import Setting, SettingsTable, require
+from ..settings import SIZE, Setting, SettingsTable, require
+from ..stacks import StackKind, expect, token_embedding, write_ends
 from ..transformers_settings import ARCHITECTURES, BOOKKEEPING, FIXED, NUMBER
 from .family import DecoderFamily
-from .parts import token_embedding, write_ends
 
 _LAYER, _OURS = "h.{i}", "layers.{i}"
 _QKV = f"{_LAYER}.self_attention.query_key_value"
@@ -66,7 +66,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
+    layer = config.layers[0]
     return {
         "attention_dropout": layer.attention.attention_dropout,
         "hidden_dropout": layer.dropout,
@@ -79,7 +79,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
 
 
 def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
-    attention: Any = config.layers[0].attention
+    attention = expect(config.layers[0].attention, AttentionConfig)
     return both_parts(_QKV, groups(attention))
 
 
@@ -94,14 +94,14 @@ BLOOM = DecoderFamily(
             **ARCHITECTURES,
             "attention_dropout": Setting(NUMBER, 0.0),
             "hidden_dropout": Setting(NUMBER, 0.0),
-            "hidden_size": Setting(int),
+            "hidden_size": SIZE,
             "layer_norm_epsilon": Setting(NUMBER, 1e-5),
-            "n_embed": Setting(int),
-            "n_head": Setting(int),
-            "n_layer": Setting(int),
-            "num_attention_heads": Setting(int),
+            "n_embed": SIZE,
+            "n_head": SIZE,
+            "n_layer": SIZE,
+            "num_attention_heads": SIZE,
             "tie_word_embeddings": Setting(bool, True),
-            "vocab_size": Setting(int),
+            "vocab_size": SIZE,
         },
         bookkeeping=BOOKKEEPING
         | {
@@ -123,7 +123,8 @@ BLOOM = DecoderFamily(
     },
     read=_read,
     write=_write,
+    stack_kind=StackKind(feed_forward=FeedForwardConfig),
     transforms=_transforms,
     prefix="transformer.",
     layers=("h", "n_layer"),
-).family
+)

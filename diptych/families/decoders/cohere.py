@@ -3,7 +3,9 @@
 from typing import Any
 
 from ...spec import BlockConfig, DecoderConfig, NormConfig
+from ..rope import read_rotary
 from ..settings import Setting, SettingsTable
+from ..stacks import read_decoder
 from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER
 from .family import DecoderFamily
 from .parts import (
@@ -12,14 +14,13 @@ from .parts import (
     ENDS,
     FEED_FORWARD,
     SIZES,
+    STACK_KIND,
     UNDERSTOOD,
     head_dim,
     read_attention,
-    read_decoder,
     read_feed_forward,
     write_decoder,
 )
-from .rope import read_rotary
 
 _NORM = {"layers.{i}.input_layernorm": "layers.{i}.attention_norm"}
 _THETA = 10000.0
@@ -38,7 +39,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
+    layer = config.layers[0]
     settings = write_decoder(config) | {"attention_bias": layer.attention.out_bias}
     settings["layer_norm_eps"] = settings.pop("rms_norm_eps")
     del settings["head_dim"]  # transformers derives it
@@ -67,5 +68,6 @@ COHERE = DecoderFamily(
     sizes=SIZES,
     read=_read,
     write=_write,
+    stack_kind=STACK_KIND,
     buffers=BUFFERS,
-).family
+)

@@ -9,6 +9,7 @@ from ...rules.rules import Rule
 from ...spec import (
     BlockConfig,
     DecoderConfig,
+    GatedFeedForwardConfig,
     LatentAttentionConfig,
     MixtureOfExpertsConfig,
     RotaryConfig,
@@ -17,7 +18,9 @@ from ...spec import (
     YarnScaling,
 )
 from ..experts import expert_rules
-from ..settings import Setting, SettingsTable, require
+from ..rope import read_rotary, write_rotary
+from ..settings import SIZE, Setting, SettingsTable, require
+from ..stacks import StackKind, expect, read_decoder, write_ends
 from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER, read_activation, write_activation
 from .family import DecoderFamily
 from .parts import (
@@ -27,12 +30,9 @@ from .parts import (
     NORMS,
     SIZES,
     UNDERSTOOD,
-    read_decoder,
     read_feed_forward,
     read_norm,
-    write_ends,
 )
-from .rope import read_rotary, write_rotary
 
 _ATTENTION, _THEIRS = "layers.{i}.attention", "layers.{i}.self_attn"
 _MIXTURE, _OURS = "layers.{i}.mlp", "layers.{i}.feed_forward"
@@ -119,10 +119,12 @@ def _scale(rotary: RotaryConfig, width: int) -> float | None:
 def _write(config: DecoderConfig) -> dict[str, Any]:
     mixtures = [isinstance(x.feed_forward, MixtureOfExpertsConfig) for x in config.layers]
     if True not in mixtures:
-        raise ValueError("deepseek_v3 has a mixture of experts in some layer")
-    layer: Any = config.layers[mixtures.index(True)]
-    dense: Any = config.layers[mixtures.index(False)] if False in mixtures else None
-    attention, mixture, router = layer.attention, layer.feed_forward, layer.feed_forward.router
+        raise ValueError("no layer is a mixture of experts, only some or all")
+    layer = config.layers[mixtures.index(True)]
+    dense = config.layers[mixtures.index(False)] if False in mixtures else None
+    attention = expect(layer.attention, LatentAttentionConfig)
+    mixture = expect(layer.feed_forward, MixtureOfExpertsConfig)
+    router = mixture.router
     return {
         "attention_bias": attention.out_bias,
         "attention_dropout": attention.attention_dropout,
@@ -160,7 +162,6 @@ def _experts(config: DecoderConfig, prefix: str) -> list[Rule]:
     return expert_rules(theirs, _OURS, _BANKS, max(numbers), config.leaves())
 
 
-_SIZE = Setting(int)
 _UNDERSTOOD: Mapping[str, Setting] = {k: v for k, v in UNDERSTOOD.items() if k != "head_dim"}
 
 DEEPSEEK_V3 = DecoderFamily(
@@ -176,9 +177,9 @@ DEEPSEEK_V3 = DecoderFamily(
             **_UNDERSTOOD,
             "first_k_dense_replace": Setting(int, 3),
             "kv_lora_rank": Setting(int, 512),
-            "moe_intermediate_size": _SIZE,
+            "moe_intermediate_size": SIZE,
             "n_group": Setting(int, 8),
-            "n_routed_experts": Setting(int),
+            "n_routed_experts": SIZE,
             "n_shared_experts": Setting(int, 1),
             "norm_topk_prob": Setting(bool, True),
             "num_experts_per_tok": Setting(int, 8),
@@ -215,5 +216,9 @@ DEEPSEEK_V3 = DecoderFamily(
     experts=("n_routed_experts",),
     read=_read,
     write=_write,
+    stack_kind=StackKind(
+        attention=LatentAttentionConfig,
+        feed_forward=GatedFeedForwardConfig | MixtureOfExpertsConfig,
+    ),
     buffers=BUFFERS,
-).family
+)

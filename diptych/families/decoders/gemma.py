@@ -5,15 +5,16 @@ from typing import Any
 
 from ...spec import BlockConfig, DecoderConfig
 from ..settings import Setting, SettingsTable
+from ..stacks import read_decoder
 from ..transformers_settings import BOOKKEEPING, FIXED
 from .family import DecoderFamily
 from .parts import (
     BUFFERS,
     MODULES,
     SIZES,
+    STACK_KIND,
     UNDERSTOOD,
     read_attention,
-    read_decoder,
     read_feed_forward,
     read_norm,
     write_decoder,
@@ -44,7 +45,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
+    layer = config.layers[0]
     bias = {"attention_bias": layer.attention.out_bias}
     settings = write_decoder(config) | bias
     return settings | {"hidden_activation": settings["hidden_act"]}
@@ -69,6 +70,7 @@ GEMMA = DecoderFamily(
     sizes=SIZES,
     read=_read,
     write=_write,
+    stack_kind=STACK_KIND,
     buffers=BUFFERS,
     linen_norm="weight",
-).family
+)

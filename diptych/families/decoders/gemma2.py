@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from ...spec import BlockConfig, DecoderConfig, ScoreConfig
+from ...spec import AttentionConfig, BlockConfig, DecoderConfig, ScoreConfig
 from ..settings import Setting, SettingsTable
+from ..stacks import FULL, SLIDING, expect, read_decoder
 from ..transformers_settings import BOOKKEEPING, NUMBER
 from .family import DecoderFamily
 from .gemma import GEMMA_DEFAULTS, GEMMA_FIXED, embed_scale
@@ -12,13 +13,11 @@ from .parts import (
     BUFFERS,
     ENDS,
     FEED_FORWARD,
-    FULL,
     SIZES,
-    SLIDING,
+    STACK_KIND,
     UNDERSTOOD,
     WINDOWS,
     read_attention,
-    read_decoder,
     read_feed_forward,
     read_norm,
     read_windows,
@@ -42,7 +41,7 @@ GEMMA2_SETTINGS = (
         "attn_logit_softcapping": Setting(NUMBER),
         "final_logit_softcapping": Setting(NUMBER),
         "hidden_activation": Setting(str, "gelu_pytorch_tanh"),
-        "query_pre_attn_scalar": Setting(NUMBER, 256),
+        "query_pre_attn_scalar": Setting(NUMBER, 256, above=0),
         "sliding_window": Setting(int, 4096),
     }
 )
@@ -60,7 +59,7 @@ def read_score(values: dict[str, Any]) -> ScoreConfig:
 
 def write_gemma2(config: DecoderConfig) -> dict[str, Any]:
     """Return the settings of Gemma 2 and 3 but those of the rotation."""
-    attention: Any = config.layers[0].attention
+    attention = expect(config.layers[0].attention, AttentionConfig)
     score, head = attention.score, config.head
     width = 1.0 if score.scale is None else score.scale**-2
     whole = round(width)
@@ -110,6 +109,7 @@ GEMMA2 = DecoderFamily(
     sizes=SIZES,
     read=_read,
     write=write_gemma2,
+    stack_kind=STACK_KIND,
     buffers=BUFFERS,
     linen_norm="weight",
-).family
+)

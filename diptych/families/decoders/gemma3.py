@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from ...spec import BlockConfig, DecoderConfig, QKNormConfig
-from ..settings import Setting, SettingsTable
+from ...spec import AttentionConfig, BlockConfig, DecoderConfig, QKNormConfig, RotaryConfig
+from ..rope import read_rotary, rotary_object
+from ..settings import SIZE, Setting, SettingsTable
+from ..stacks import FULL, SLIDING, expect, read_decoder
 from ..transformers_settings import BOOKKEEPING, NUMBER
 from .family import DecoderFamily
 from .gemma import GEMMA_FIXED, embed_scale
@@ -13,19 +15,16 @@ from .parts import (
     BUFFERS,
     ENDS,
     FEED_FORWARD,
-    FULL,
     QK_NORMS,
     SIZES,
-    SLIDING,
+    STACK_KIND,
     head_dim,
     read_attention,
-    read_decoder,
     read_feed_forward,
     read_norm,
     read_windows,
     with_window,
 )
-from .rope import read_rotary, rotary_object
 
 _THETAS = {FULL: 1e6, SLIDING: 1e4}
 
@@ -76,12 +75,11 @@ def _old_spelling(values: dict[str, Any], kind: str) -> dict[str, Any]:
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
     settings = write_gemma2(config)
-    rotaries: dict[str, Any] = {}
-    width = 0
+    rotaries: dict[str, RotaryConfig] = {}
+    width = expect(config.layers[0].attention, AttentionConfig).sizes[2]
     for layer in config.layers:
-        attention: Any = layer.attention
-        width = attention.sizes[2]
-        rotaries[FULL if attention.score.window is None else SLIDING] = attention.rotary
+        kind = FULL if layer.attention.score.window is None else SLIDING
+        rotaries[kind] = expect(layer.attention.rotary, RotaryConfig)
     objects = {kind: rotary_object(rotary, width) for kind, rotary in rotaries.items()}
     full = rotaries.get(FULL)
     scaling = {k: v for k, v in objects.get(FULL, {}).items() if k != "rope_theta"}
@@ -102,10 +100,10 @@ GEMMA3 = DecoderFamily(
     settings=SettingsTable(
         understood={k: v for k, v in GEMMA2_SETTINGS.items() if k != "attn_logit_softcapping"}
         | {
-            "_sliding_window_pattern": Setting(int, 6),
+            "_sliding_window_pattern": Setting(int, 6, above=0),
             "max_position_embeddings": Setting(int, 131072),
             "rope_local_base_freq": Setting(NUMBER),
-            "sliding_window_pattern": Setting(int),
+            "sliding_window_pattern": SIZE,
         },
         bookkeeping=BOOKKEEPING | {"hidden_act", "cache_implementation"},
         # transformers keeps this setting and never applies it.
@@ -114,5 +112,6 @@ GEMMA3 = DecoderFamily(
     sizes=SIZES,
     read=_read,
     write=_write,
+    stack_kind=STACK_KIND,
     buffers=BUFFERS,
-).family
+)

@@ -14,7 +14,8 @@ from ...spec import (
     TextEmbeddingConfig,
 )
 from ..modules import Modules
-from ..settings import Setting, SettingsTable, require
+from ..settings import SIZE, Setting, SettingsTable, require
+from ..stacks import StackKind, expect, shortest_cycle, write_ends
 from ..transformers_settings import (
     ARCHITECTURES,
     BOOKKEEPING,
@@ -24,7 +25,6 @@ from ..transformers_settings import (
     write_activation,
 )
 from .family import DecoderFamily
-from .parts import shortest_cycle, write_ends
 
 MODULES: Modules = {
     "wte": "embedding.token_embed",
@@ -98,8 +98,8 @@ def _scales(
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layers[0]
-    embedding: Any = config.embedding
+    layer = config.layers[0]
+    embedding = expect(config.embedding, TextEmbeddingConfig)
     scales = [each.attention.score.scale for each in config.layers]
     by_layer = len(scales) > 1 and len(set(scales)) > 1
     first = (config.d_model // layer.attention.num_heads) ** -0.5
@@ -133,16 +133,16 @@ GPT2 = DecoderFamily(
             "attn_pdrop": Setting(NUMBER, 0.1),
             "embd_pdrop": Setting(NUMBER, 0.1),
             "layer_norm_epsilon": Setting(NUMBER, 1e-5),
-            "n_embd": Setting(int),
-            "n_head": Setting(int),
-            "n_inner": Setting(int),
-            "n_layer": Setting(int),
-            "n_positions": Setting(int),
+            "n_embd": SIZE,
+            "n_head": SIZE,
+            "n_inner": SIZE,
+            "n_layer": SIZE,
+            "n_positions": SIZE,
             "resid_pdrop": Setting(NUMBER, 0.1),
             "scale_attn_by_inverse_layer_idx": Setting(bool, False),
             "scale_attn_weights": Setting(bool, True),
             "tie_word_embeddings": Setting(bool, True),
-            "vocab_size": Setting(int),
+            "vocab_size": SIZE,
         },
         bookkeeping=BOOKKEEPING
         | {
@@ -164,8 +164,9 @@ GPT2 = DecoderFamily(
     },
     read=_read,
     write=_write,
+    stack_kind=StackKind(feed_forward=FeedForwardConfig),
     transforms=lambda config: _TRANSFORMS,
     prefix="transformer.",
     layers=("h", "n_layer"),
     buffers={"h.{i}.attn.bias": "lower_triangle", "h.{i}.attn.masked_bias": None},
-).family
+)

@@ -10,11 +10,14 @@ from ...spec import (
     DecoderConfig,
     FeedForwardConfig,
     NormConfig,
+    RotaryConfig,
     ScoreConfig,
 )
 from ..fused import both_parts, groups
 from ..modules import Modules
-from ..settings import Setting, SettingsTable, require
+from ..rope import ROPE_SETTINGS, read_rotary, write_rotary
+from ..settings import SIZE, Setting, SettingsTable, require
+from ..stacks import StackKind, expect, read_decoder, write_ends
 from ..transformers_settings import (
     ARCHITECTURES,
     BOOKKEEPING,
@@ -24,8 +27,6 @@ from ..transformers_settings import (
     write_activation,
 )
 from .family import DecoderFamily
-from .parts import read_decoder, write_ends
-from .rope import ROPE_SETTINGS, read_rotary, write_rotary
 
 _LAYER = "layers.{i}"
 _QKV = f"{_LAYER}.attention.query_key_value"
@@ -70,10 +71,11 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
-    attention, width = layer.attention, layer.attention.sizes[2]
-    rotary = write_rotary(attention.rotary, width)
-    dim = attention.rotary.dim or width
+    layer = config.layers[0]
+    attention = expect(layer.attention, AttentionConfig)
+    rotation, width = expect(attention.rotary, RotaryConfig), attention.sizes[2]
+    rotary = write_rotary(rotation, width)
+    dim = rotation.dim or width
     return {
         "attention_bias": attention.out_bias,
         "attention_dropout": attention.attention_dropout,
@@ -95,7 +97,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
 
 
 def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
-    attention: Any = config.layers[0].attention
+    attention = expect(config.layers[0].attention, AttentionConfig)
     return both_parts(_QKV, groups(attention))
 
 
@@ -113,16 +115,16 @@ GPT_NEOX = DecoderFamily(
             "attention_dropout": Setting(NUMBER, 0.0),
             "hidden_act": Setting(str, "gelu"),
             "hidden_dropout": Setting(NUMBER, 0.0),
-            "hidden_size": Setting(int),
-            "intermediate_size": Setting(int),
+            "hidden_size": SIZE,
+            "intermediate_size": SIZE,
             "layer_norm_eps": Setting(NUMBER, 1e-5),
-            "num_attention_heads": Setting(int),
-            "num_hidden_layers": Setting(int),
+            "num_attention_heads": SIZE,
+            "num_hidden_layers": SIZE,
             "rotary_emb_base": Setting(NUMBER),
             "rotary_pct": Setting(NUMBER),
             "tie_word_embeddings": Setting(bool, False),
             "use_parallel_residual": Setting(bool, True),
-            "vocab_size": Setting(int),
+            "vocab_size": SIZE,
         },
         bookkeeping=BOOKKEEPING | {"classifier_dropout"},
         fixed=FIXED,
@@ -134,6 +136,7 @@ GPT_NEOX = DecoderFamily(
     },
     read=_read,
     write=_write,
+    stack_kind=StackKind(rotary=RotaryConfig, feed_forward=FeedForwardConfig),
     transforms=_transforms,
     prefix="gpt_neox.",
     head="embed_out",
@@ -142,4 +145,4 @@ GPT_NEOX = DecoderFamily(
         "layers.{i}.attention.masked_bias": None,
         "layers.{i}.attention.rotary_emb.inv_freq": None,
     },
-).family
+)

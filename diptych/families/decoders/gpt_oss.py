@@ -7,30 +7,35 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...rules.transforms import Chain, Permute, Split, Transform
-from ...spec import BlockConfig, DecoderConfig, MixtureOfExpertsConfig, RouterConfig, ScoreConfig
+from ...spec import (
+    BlockConfig,
+    DecoderConfig,
+    MixtureOfExpertsConfig,
+    RotaryConfig,
+    RouterConfig,
+    ScoreConfig,
+)
 from ..modules import Modules
-from ..settings import Setting, SettingsTable, require
+from ..rope import read_rotary
+from ..settings import SIZE, Setting, SettingsTable, require
+from ..stacks import FULL, SLIDING, StackKind, expect, read_decoder
 from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER
 from .family import DecoderFamily
 from .parts import (
     ATTENTION,
     BUFFERS,
     ENDS,
-    FULL,
     NORMS,
-    SLIDING,
     UNDERSTOOD,
     WINDOWS,
     head_dim,
     read_attention,
-    read_decoder,
     read_norm,
     read_windows,
     with_window,
     write_decoder,
     write_windows,
 )
-from .rope import read_rotary
 
 _MIXTURE, _OURS = "layers.{i}.mlp", "layers.{i}.feed_forward"
 _BANKS: Modules = {
@@ -76,10 +81,10 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layers[0]
-    mixture = layer.feed_forward
+    layer = config.layers[0]
+    mixture = expect(layer.feed_forward, MixtureOfExpertsConfig)
     if mixture.activation != "clamped_swiglu":
-        raise ValueError(f"gpt_oss has no activation {mixture.activation!r}")
+        raise ValueError(f"activation={mixture.activation!r}, only 'clamped_swiglu'")
     return {
         "attention_bias": layer.attention.out_bias,
         "num_experts_per_tok": mixture.top_k,
@@ -90,7 +95,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
 
 
 def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
-    mixture: Any = config.layers[0].feed_forward
+    mixture = expect(config.layers[0].feed_forward, MixtureOfExpertsConfig)
     order = (*range(0, 2 * mixture.d_ff, 2), *range(1, 2 * mixture.d_ff, 2))
     apart = Chain((Permute(order, -1), Split(2, -1)))
     name = f"{_MIXTURE}.experts.gate_up_proj"
@@ -113,7 +118,7 @@ GPT_OSS = DecoderFamily(
             "experts_per_token": Setting(int),
             "max_position_embeddings": Setting(int, 131072),
             "num_experts_per_tok": Setting(int),
-            "num_local_experts": Setting(int),
+            "num_local_experts": SIZE,
             "rms_norm_eps": Setting(NUMBER, 1e-5),
             "sliding_window": Setting(int, 128),
         },
@@ -133,6 +138,7 @@ GPT_OSS = DecoderFamily(
     },
     read=_read,
     write=_write,
+    stack_kind=StackKind(rotary=RotaryConfig, feed_forward=MixtureOfExpertsConfig),
     transforms=_transforms,
     buffers=BUFFERS,
-).family
+)

@@ -5,18 +5,19 @@ from dataclasses import replace
 from typing import Any
 
 from ...rules.transforms import Permute, Transform
-from ...spec import BlockConfig, DecoderConfig
+from ...spec import AttentionConfig, BlockConfig, DecoderConfig, RotaryConfig
 from ..fused import both_parts
 from ..settings import Setting, SettingsTable
+from ..stacks import expect, read_decoder, shortest_cycle
 from ..transformers_settings import BOOKKEEPING, FIXED
 from .family import DecoderFamily
 from .parts import (
     BUFFERS,
     MODULES,
     SIZES,
+    STACK_KIND,
     UNDERSTOOD,
     read_attention,
-    read_decoder,
     read_feed_forward,
     read_norm,
     write_decoder,
@@ -34,24 +35,25 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
+    layer = config.layers[0]
     biases = {"attention_bias": layer.attention.out_bias, "mlp_bias": layer.feed_forward.bias}
     return write_decoder(config) | biases
 
 
-def _settled(config: DecoderConfig) -> DecoderConfig:
+def _canonicalise(config: DecoderConfig) -> DecoderConfig:
     """Return the config with halves rotated, as ``transformers`` does."""
-    layer: Any = config.layer
-    if not isinstance(config.layer, BlockConfig) or layer.attention.rotary is None:
-        return config
-    attention = replace(layer.attention, rotary=replace(layer.attention.rotary, interleaved=False))
-    return replace(config, layer=replace(layer, attention=attention))
+    layers = []
+    for layer in config.layers:
+        rotary = expect(layer.attention.rotary, RotaryConfig)
+        attention = replace(layer.attention, rotary=replace(rotary, interleaved=False))
+        layers.append(replace(layer, attention=attention))
+    return replace(config, layer=shortest_cycle(layers))
 
 
 def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
     """Return the way from halves to neighbours, for weights of an interleaved rotation."""
-    attention: Any = config.layers[0].attention
-    if not attention.rotary.interleaved:
+    attention = expect(config.layers[0].attention, AttentionConfig)
+    if not expect(attention.rotary, RotaryConfig).interleaved:
         return {}
     num_heads, num_kv_heads, width = attention.sizes
     found: dict[str, Transform] = {}
@@ -82,8 +84,9 @@ LLAMA = DecoderFamily(
     sizes=SIZES,
     read=_read,
     write=_write,
+    stack_kind=STACK_KIND,
     transforms=_transforms,
-    settled=_settled,
+    canonicalise=_canonicalise,
     buffers=BUFFERS,
     linen_norm="weight",
-).family
+)

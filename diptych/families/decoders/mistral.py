@@ -4,15 +4,16 @@ from typing import Any
 
 from ...spec import BlockConfig, DecoderConfig
 from ..settings import Setting, SettingsTable
+from ..stacks import read_decoder
 from ..transformers_settings import BOOKKEEPING, FIXED
 from .family import DecoderFamily
 from .parts import (
     BUFFERS,
     MODULES,
     SIZES,
+    STACK_KIND,
     UNDERSTOOD,
     read_attention,
-    read_decoder,
     read_feed_forward,
     read_norm,
     with_window,
@@ -29,7 +30,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
+    layer = config.layers[0]
     return write_decoder(config) | {"sliding_window": layer.attention.score.window}
 
 
@@ -50,6 +51,7 @@ MISTRAL = DecoderFamily(
     sizes=SIZES,
     read=_read,
     write=_write,
+    stack_kind=STACK_KIND,
     buffers=BUFFERS,
     linen_norm="weight",
-).family
+)

@@ -3,9 +3,10 @@
 from typing import Any
 
 from ...rules.rules import Rule
-from ...spec import BlockConfig, DecoderConfig, MixtureOfExpertsConfig, RouterConfig
+from ...spec import BlockConfig, DecoderConfig, MixtureOfExpertsConfig, RotaryConfig, RouterConfig
 from ..experts import expert_rules
-from ..settings import Setting, SettingsTable, require
+from ..settings import SIZE, Setting, SettingsTable, require
+from ..stacks import StackKind, expect, read_decoder
 from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER, read_activation
 from .family import DecoderFamily
 from .parts import (
@@ -16,7 +17,6 @@ from .parts import (
     UNDERSTOOD,
     WINDOWS,
     read_attention,
-    read_decoder,
     read_norm,
     with_window,
     write_decoder,
@@ -44,17 +44,17 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
+    layer = config.layers[0]
+    mixture = expect(layer.feed_forward, MixtureOfExpertsConfig)
     return write_decoder(config) | {
-        "num_experts_per_tok": layer.feed_forward.top_k,
-        "num_local_experts": layer.feed_forward.num_experts,
+        "num_experts_per_tok": mixture.top_k,
+        "num_local_experts": mixture.num_experts,
         "sliding_window": layer.attention.score.window,
     }
 
 
 def _experts(config: DecoderConfig, prefix: str) -> list[Rule]:
-    layer: Any = config.layers[0]
-    number = layer.feed_forward.num_experts
+    number = expect(config.layers[0].feed_forward, MixtureOfExpertsConfig).num_experts
     return expert_rules(f"{prefix}{_MIXTURE}.experts", _OURS, _BANKS, number, config.leaves())
 
 
@@ -72,7 +72,7 @@ MIXTRAL = DecoderFamily(
         understood=_UNDERSTOOD
         | {
             "num_experts_per_tok": Setting(int, 2),
-            "num_local_experts": Setting(int),
+            "num_local_experts": SIZE,
             "rms_norm_eps": Setting(NUMBER, 1e-5),
             "sliding_window": WINDOWS["sliding_window"],
         },
@@ -89,5 +89,6 @@ MIXTRAL = DecoderFamily(
     experts=("num_local_experts",),
     read=_read,
     write=_write,
+    stack_kind=StackKind(rotary=RotaryConfig, feed_forward=MixtureOfExpertsConfig),
     buffers=BUFFERS,
-).family
+)

@@ -15,10 +15,10 @@ from ...spec import (
     ScoreConfig,
 )
 from ..modules import Modules
-from ..settings import Setting, SettingsTable, require
+from ..settings import SIZE, Setting, SettingsTable, require
+from ..stacks import StackKind, expect, token_embedding, write_ends
 from ..transformers_settings import ARCHITECTURES, BOOKKEEPING, FIXED, NUMBER
 from .family import DecoderFamily
-from .parts import token_embedding, write_ends
 
 _LAYER, _OURS = "blocks.{i}", "layers.{i}"
 _QKV = f"{_LAYER}.attn.Wqkv"
@@ -85,9 +85,8 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
-    alibi: Any = config.position_bias
-    most = float(alibi.max_exponent)
+    layer = config.layers[0]
+    most = float(expect(config.position_bias, AlibiConfig).max_exponent)
     return {
         "attn_config": {
             "alibi": True,
@@ -117,12 +116,12 @@ MPT = DecoderFamily(
         understood={
             **ARCHITECTURES,
             "attn_config": Setting(dict),
-            "d_model": Setting(int),
+            "d_model": SIZE,
             "layer_norm_epsilon": Setting(NUMBER, 1e-5),
-            "n_heads": Setting(int),
-            "n_layers": Setting(int),
+            "n_heads": SIZE,
+            "n_layers": SIZE,
             "tie_word_embeddings": Setting(bool, True),
-            "vocab_size": Setting(int),
+            "vocab_size": SIZE,
         },
         bookkeeping=BOOKKEEPING
         | {
@@ -144,7 +143,8 @@ MPT = DecoderFamily(
     sizes={"vocab_size": ("wte.weight", 0), "d_model": ("wte.weight", 1)},
     read=_read,
     write=_write,
+    stack_kind=StackKind(feed_forward=FeedForwardConfig, position_bias=AlibiConfig),
     transforms=_transforms,
     prefix="transformer.",
     layers=("blocks", "n_layers"),
-).family
+)

@@ -4,6 +4,7 @@ from typing import Any
 
 from ...spec import BlockConfig, DecoderConfig, QKNormConfig
 from ..settings import Setting, SettingsTable
+from ..stacks import read_decoder
 from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER
 from .family import DecoderFamily
 from .parts import (
@@ -13,9 +14,9 @@ from .parts import (
     FEED_FORWARD,
     QK_NORMS,
     SIZES,
+    STACK_KIND,
     UNDERSTOOD,
     read_attention,
-    read_decoder,
     read_feed_forward,
     read_norm,
     write_decoder,
@@ -39,7 +40,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
+    layer = config.layers[0]
     return write_decoder(config) | {"attention_bias": layer.attention.out_bias}
 
 
@@ -57,5 +58,6 @@ OLMO2 = DecoderFamily(
     sizes=SIZES,
     read=_read,
     write=_write,
+    stack_kind=STACK_KIND,
     buffers=BUFFERS,
-).family
+)

@@ -12,7 +12,8 @@ from ...spec import (
     ScoreConfig,
     TextEmbeddingConfig,
 )
-from ..settings import Setting, SettingsTable, require
+from ..settings import SIZE, Setting, SettingsTable, require
+from ..stacks import StackKind, expect, write_ends
 from ..transformers_settings import (
     ARCHITECTURES,
     BOOKKEEPING,
@@ -22,7 +23,6 @@ from ..transformers_settings import (
     write_activation,
 )
 from .family import DecoderFamily
-from .parts import write_ends
 
 _LAYER = "layers.{i}"
 _MODULES = {
@@ -93,8 +93,8 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
-    embedding: Any = config.embedding
+    layer = config.layers[0]
+    embedding = expect(config.embedding, TextEmbeddingConfig)
     is_pre = layer.norm_placement == "pre"
     return {
         "_remove_final_layer_norm": is_pre and config.final_norm is None,
@@ -128,14 +128,14 @@ OPT = DecoderFamily(
             "do_layer_norm_before": Setting(bool, True),
             "dropout": Setting(NUMBER, 0.1),
             "enable_bias": Setting(bool, True),
-            "ffn_dim": Setting(int),
-            "hidden_size": Setting(int),
-            "max_position_embeddings": Setting(int),
-            "num_attention_heads": Setting(int),
-            "num_hidden_layers": Setting(int),
+            "ffn_dim": SIZE,
+            "hidden_size": SIZE,
+            "max_position_embeddings": SIZE,
+            "num_attention_heads": SIZE,
+            "num_hidden_layers": SIZE,
             "tie_word_embeddings": Setting(bool, True),
-            "vocab_size": Setting(int),
-            "word_embed_proj_dim": Setting(int),
+            "vocab_size": SIZE,
+            "word_embed_proj_dim": SIZE,
         },
         bookkeeping=BOOKKEEPING | {"activation_dropout", "init_std", "layerdrop"},
         fixed=FIXED | {"layer_norm_elementwise_affine": (True,)},
@@ -148,5 +148,6 @@ OPT = DecoderFamily(
     },
     read=_read,
     write=_write,
+    stack_kind=StackKind(feed_forward=FeedForwardConfig),
     layers=("decoder.layers", "num_hidden_layers"),
-).family
+)

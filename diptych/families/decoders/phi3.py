@@ -4,27 +4,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...rules.transforms import Split, Transform
-from ...spec import BlockConfig, DecoderConfig
+from ...spec import AttentionConfig, BlockConfig, DecoderConfig
 from ..fused import blocks
 from ..modules import Modules
+from ..rope import read_rotary
 from ..settings import Setting, SettingsTable
+from ..stacks import expect, read_decoder
 from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER
 from .family import DecoderFamily
 from .parts import (
     BUFFERS,
     ENDS,
     NORMS,
+    STACK_KIND,
     UNDERSTOOD,
     WINDOWS,
     head_dim,
     read_attention,
-    read_decoder,
     read_feed_forward,
     read_norm,
     with_window,
     write_decoder,
 )
-from .rope import read_rotary
 
 _LAYER = "layers.{i}"
 _QKV, _GATE_UP = f"{_LAYER}.self_attn.qkv_proj", f"{_LAYER}.mlp.gate_up_proj"
@@ -53,7 +54,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
+    layer = config.layers[0]
     settings = write_decoder(config)
     trained = settings["rope_parameters"].get("original_max_position_embeddings")
     return settings | {
@@ -64,7 +65,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
 
 
 def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
-    attention: Any = config.layers[0].attention
+    attention = expect(config.layers[0].attention, AttentionConfig)
     return {f"{_QKV}.weight": blocks(attention), f"{_GATE_UP}.weight": Split(2)}
 
 
@@ -100,6 +101,7 @@ PHI3 = DecoderFamily(
     },
     read=_read,
     write=_write,
+    stack_kind=STACK_KIND,
     transforms=_transforms,
     buffers=BUFFERS,
-).family
+)

@@ -4,18 +4,17 @@ from typing import Any
 
 from ...spec import BlockConfig, DecoderConfig
 from ..settings import Setting, SettingsTable
+from ..stacks import FULL, SLIDING, read_decoder
 from ..transformers_settings import BOOKKEEPING, FIXED
 from .family import DecoderFamily
 from .parts import (
     BUFFERS,
-    FULL,
     MODULES,
     SIZES,
-    SLIDING,
+    STACK_KIND,
     UNDERSTOOD,
     WINDOWS,
     read_attention,
-    read_decoder,
     read_feed_forward,
     read_norm,
     read_windows,
@@ -81,5 +80,6 @@ QWEN2 = DecoderFamily(
     sizes=SIZES,
     read=_read,
     write=_write,
+    stack_kind=STACK_KIND,
     buffers=BUFFERS,
-).family
+)

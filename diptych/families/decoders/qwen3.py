@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from ...spec import BlockConfig, DecoderConfig, QKNormConfig
+from ...spec import AttentionConfig, BlockConfig, DecoderConfig, QKNormConfig
 from ..settings import Setting, SettingsTable
+from ..stacks import expect, read_decoder
 from ..transformers_settings import BOOKKEEPING, FIXED
 from .family import DecoderFamily
 from .parts import (
@@ -11,9 +12,9 @@ from .parts import (
     MODULES,
     QK_NORMS,
     SIZES,
+    STACK_KIND,
     UNDERSTOOD,
     read_attention,
-    read_decoder,
     read_feed_forward,
     read_norm,
     with_window,
@@ -34,7 +35,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    attention: Any = config.layers[0].attention
+    attention = expect(config.layers[0].attention, AttentionConfig)
     bias = {"attention_bias": attention.out_bias}
     return write_decoder(config) | write_qwen_windows(config) | bias
 
@@ -53,5 +54,6 @@ QWEN3 = DecoderFamily(
     sizes=SIZES,
     read=_read,
     write=_write,
+    stack_kind=STACK_KIND,
     buffers=BUFFERS,
-).family
+)

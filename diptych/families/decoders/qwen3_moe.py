@@ -4,9 +4,18 @@ from dataclasses import replace
 from typing import Any
 
 from ...rules.rules import Rule
-from ...spec import BlockConfig, DecoderConfig, MixtureOfExpertsConfig, QKNormConfig, RouterConfig
+from ...spec import (
+    BlockConfig,
+    DecoderConfig,
+    GatedFeedForwardConfig,
+    MixtureOfExpertsConfig,
+    QKNormConfig,
+    RotaryConfig,
+    RouterConfig,
+)
 from ..experts import expert_rules
-from ..settings import Setting, SettingsTable, require
+from ..settings import SIZE, Setting, SettingsTable, require
+from ..stacks import StackKind, expect, read_decoder
 from ..transformers_settings import BOOKKEEPING, FIXED, read_activation
 from .family import DecoderFamily
 from .parts import (
@@ -17,7 +26,6 @@ from .parts import (
     UNDERSTOOD,
     WINDOWS,
     read_attention,
-    read_decoder,
     read_feed_forward,
     read_norm,
     with_window,
@@ -58,9 +66,12 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
     mixtures = [isinstance(x.feed_forward, MixtureOfExpertsConfig) for x in config.layers]
-    mixed: Any = config.layers[mixtures.index(True)] if any(mixtures) else config.layers[0]
-    dense: Any = config.layers[mixtures.index(False)] if not all(mixtures) else None
-    mixture, window = mixed.feed_forward, mixed.attention.score.window
+    if True not in mixtures:
+        raise ValueError("no layer is a mixture of experts, only some or all")
+    mixed = config.layers[mixtures.index(True)]
+    dense = config.layers[mixtures.index(False)] if False in mixtures else None
+    mixture = expect(mixed.feed_forward, MixtureOfExpertsConfig)
+    window = mixed.attention.score.window
     settings = write_decoder(config)
     return settings | {
         "attention_bias": mixed.attention.out_bias,
@@ -94,12 +105,12 @@ QWEN3_MOE = DecoderFamily(
     settings=SettingsTable(
         understood=UNDERSTOOD
         | {
-            "decoder_sparse_step": Setting(int, 1),
+            "decoder_sparse_step": Setting(int, 1, above=0),
             "intermediate_size": Setting(int, 6144),
             "mlp_only_layers": Setting(list),
-            "moe_intermediate_size": Setting(int),
+            "moe_intermediate_size": SIZE,
             "norm_topk_prob": Setting(bool, False),
-            "num_experts": Setting(int),
+            "num_experts": SIZE,
             "num_experts_per_tok": Setting(int, 8),
             "num_local_experts": Setting(int, 128),
             "sliding_window": WINDOWS["sliding_window"],
@@ -117,5 +128,8 @@ QWEN3_MOE = DecoderFamily(
     experts=("num_experts",),
     read=_read,
     write=_write,
+    stack_kind=StackKind(
+        rotary=RotaryConfig, feed_forward=GatedFeedForwardConfig | MixtureOfExpertsConfig
+    ),
     buffers=BUFFERS,
-).family
+)

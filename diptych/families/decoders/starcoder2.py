@@ -2,8 +2,16 @@
 
 from typing import Any
 
-from ...spec import BlockConfig, DecoderConfig, FeedForwardConfig, NormConfig
+from ...spec import (
+    BlockConfig,
+    DecoderConfig,
+    FeedForwardConfig,
+    NormConfig,
+    RotaryConfig,
+    TextEmbeddingConfig,
+)
 from ..settings import Setting, SettingsTable, require
+from ..stacks import StackKind, expect, read_decoder
 from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER, read_activation
 from .family import DecoderFamily
 from .parts import (
@@ -14,7 +22,6 @@ from .parts import (
     UNDERSTOOD,
     WINDOWS,
     read_attention,
-    read_decoder,
     with_window,
     write_decoder,
 )
@@ -45,8 +52,8 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
-    embedding: Any = config.embedding
+    layer = config.layers[0]
+    embedding = expect(config.embedding, TextEmbeddingConfig)
     settings = write_decoder(config)
     settings["norm_epsilon"] = settings.pop("rms_norm_eps")
     return settings | {
@@ -99,5 +106,6 @@ STARCODER2 = DecoderFamily(
     },
     read=_read,
     write=_write,
+    stack_kind=StackKind(rotary=RotaryConfig, feed_forward=FeedForwardConfig),
     buffers=BUFFERS,
-).family
+)

@@ -11,7 +11,8 @@ from ...spec import (
     NormConfig,
     TextEmbeddingConfig,
 )
-from ..settings import Setting, SettingsTable, require
+from ..settings import SIZE, Setting, SettingsTable, require
+from ..stacks import expect
 from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER
 from .family import EncoderDecoderFamily, Size
 from .parts import (
@@ -19,6 +20,7 @@ from .parts import (
     LAYER_COUNTS,
     LAYER_SIZES,
     LAYERS,
+    STACK_KIND,
     TRAINING,
     UNDERSTOOD,
     read_layer,
@@ -68,10 +70,11 @@ def _read_head(values: dict[str, Any], has_weight: bool, has_bias: bool) -> Logi
     )
 
 
-def _write(encoder: Any, decoder: Any) -> dict[str, Any]:
-    return write_layers(encoder, decoder) | {
-        "max_position_embeddings": encoder.embedding.max_seq_len,
-        "scale_embedding": encoder.embedding.scale is not None,
+def _write(encoder: EncoderConfig, decoder: DecoderConfig | None) -> dict[str, Any]:
+    embedding = expect(encoder.embedding, TextEmbeddingConfig)
+    return write_layers(encoder, expect(decoder, DecoderConfig)) | {
+        "max_position_embeddings": embedding.max_seq_len,
+        "scale_embedding": embedding.scale is not None,
     }
 
 
@@ -86,7 +89,7 @@ BART = EncoderDecoderFamily(
         understood={
             **UNDERSTOOD,
             "dropout": Setting(NUMBER, 0.1),
-            "max_position_embeddings": Setting(int),
+            "max_position_embeddings": SIZE,
             "scale_embedding": Setting(bool, False),
         },
         bookkeeping=BOOKKEEPING
@@ -113,6 +116,7 @@ BART = EncoderDecoderFamily(
     read=_read,
     read_head=_read_head,
     write=_write,
+    stack_kind=STACK_KIND,
     head_bias="final_logits_bias",
     buffers={"encoder.version": None, "decoder.version": None},
-).family
+)

@@ -3,8 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...spec import AttentionConfig, BlockConfig, FeedForwardConfig, NormConfig, ScoreConfig
-from ..settings import Setting, require
+from ...spec import (
+    AttentionConfig,
+    AudioEncoderConfig,
+    BlockConfig,
+    DecoderConfig,
+    EncoderConfig,
+    FeedForwardConfig,
+    NormConfig,
+    ScoreConfig,
+    TextEmbeddingConfig,
+)
+from ...spec.stack import StackConfig
+from ..settings import SIZE, Setting, require
+from ..stacks import StackKind, expect
 from ..transformers_settings import ARCHITECTURES, NUMBER, read_activation, write_activation
 from .family import Size
 
@@ -35,15 +47,16 @@ UNDERSTOOD = {
     **ARCHITECTURES,
     "activation_function": Setting(str, "gelu"),
     "attention_dropout": Setting(NUMBER, 0.0),
-    "d_model": Setting(int),
-    "decoder_attention_heads": Setting(int),
-    "decoder_ffn_dim": Setting(int),
-    "decoder_layers": Setting(int),
-    "encoder_attention_heads": Setting(int),
-    "encoder_ffn_dim": Setting(int),
-    "encoder_layers": Setting(int),
-    "vocab_size": Setting(int),
+    "d_model": SIZE,
+    "decoder_attention_heads": SIZE,
+    "decoder_ffn_dim": SIZE,
+    "decoder_layers": SIZE,
+    "encoder_attention_heads": SIZE,
+    "encoder_ffn_dim": SIZE,
+    "encoder_layers": SIZE,
+    "vocab_size": SIZE,
 }
+STACK_KIND = StackKind(feed_forward=FeedForwardConfig)
 ALIASES = frozenset({"num_hidden_layers"})
 """Other names of settings that say what the encoder's own say; files hold both."""
 
@@ -93,7 +106,9 @@ def read_layer(
     )
 
 
-def write_layers(encoder: Any, decoder: Any) -> dict[str, Any]:
+def write_layers(
+    encoder: EncoderConfig | AudioEncoderConfig, decoder: DecoderConfig
+) -> dict[str, Any]:
     """Return the settings that ``read_layer`` reads."""
     layer = encoder.layers[0]
     settings = {
@@ -101,9 +116,10 @@ def write_layers(encoder: Any, decoder: Any) -> dict[str, Any]:
         "attention_dropout": layer.attention.attention_dropout,
         "d_model": encoder.d_model,
         "dropout": layer.dropout,
-        "vocab_size": decoder.embedding.vocab_size,
+        "vocab_size": expect(decoder.embedding, TextEmbeddingConfig).vocab_size,
     }
-    for name, stack in {"encoder": encoder, "decoder": decoder}.items():
+    stacks: dict[str, StackConfig] = {"encoder": encoder, "decoder": decoder}
+    for name, stack in stacks.items():
         settings |= {
             f"{name}_attention_heads": stack.layers[0].attention.num_heads,
             f"{name}_ffn_dim": stack.layers[0].feed_forward.d_ff,

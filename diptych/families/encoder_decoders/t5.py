@@ -16,10 +16,11 @@ from ...spec import (
     NormConfig,
     RelativeBiasConfig,
     ScoreConfig,
+    TextEmbeddingConfig,
 )
-from ..decoders.parts import token_embedding
 from ..modules import Modules
-from ..settings import Setting, SettingsTable, require
+from ..settings import SIZE, Setting, SettingsTable, require
+from ..stacks import StackKind, expect, token_embedding
 from ..transformers_settings import (
     ARCHITECTURES,
     BOOKKEEPING,
@@ -57,8 +58,9 @@ def _modules(feed_forward: dict[str, str]) -> Modules:
 
 
 def _select(config: Config) -> Modules:
-    stack: Any = config.encoder if isinstance(config, EncoderDecoderConfig) else config
-    is_gated = isinstance(stack.layers[0].feed_forward, GatedFeedForwardConfig)
+    stack = config.encoder if isinstance(config, EncoderDecoderConfig) else config
+    feed_forward = expect(stack, EncoderConfig).layers[0].feed_forward
+    is_gated = isinstance(feed_forward, GatedFeedForwardConfig)
     return _modules(_GATED if is_gated else _PLAIN)
 
 
@@ -142,12 +144,12 @@ def _read_head(values: dict[str, Any], has_weight: bool, has_bias: bool) -> Logi
     )
 
 
-def _write(encoder: Any, decoder: DecoderConfig | None) -> dict[str, Any]:
-    layer, bias = encoder.layers[0], encoder.position_bias
+def _write(encoder: EncoderConfig, decoder: DecoderConfig | None) -> dict[str, Any]:
+    layer, bias = encoder.layers[0], expect(encoder.position_bias, RelativeBiasConfig)
     feed_forward = layer.feed_forward
     is_gated = isinstance(feed_forward, GatedFeedForwardConfig)
     activation = write_activation(feed_forward.activation)
-    num_heads, _, width = layer.attention.sizes
+    num_heads, _, width = expect(layer.attention, AttentionConfig).sizes
     name = "gelu" if activation == "gelu_new" else activation
     head = decoder.head if decoder else None
     tied = {}
@@ -167,7 +169,7 @@ def _write(encoder: Any, decoder: DecoderConfig | None) -> dict[str, Any]:
         "num_layers": encoder.num_layers,
         "relative_attention_max_distance": bias.max_distance,
         "relative_attention_num_buckets": bias.num_buckets,
-        "vocab_size": encoder.embedding.vocab_size,
+        "vocab_size": expect(encoder.embedding, TextEmbeddingConfig).vocab_size,
         **tied,
     }
 
@@ -184,22 +186,22 @@ T5 = EncoderDecoderFamily(
     settings=SettingsTable(
         understood={
             **ARCHITECTURES,
-            "d_ff": Setting(int),
-            "d_kv": Setting(int),
-            "d_model": Setting(int),
+            "d_ff": SIZE,
+            "d_kv": SIZE,
+            "d_model": SIZE,
             "dense_act_fn": Setting(str),
             "dropout_rate": Setting(NUMBER, 0.1),
             "feed_forward_proj": Setting(str, "relu"),
             "is_gated_act": Setting(bool),
             "layer_norm_epsilon": Setting(NUMBER, 1e-6),
-            "num_decoder_layers": Setting(int),
-            "num_heads": Setting(int),
-            "num_layers": Setting(int),
-            "relative_attention_max_distance": Setting(int, 128),
-            "relative_attention_num_buckets": Setting(int),
+            "num_decoder_layers": SIZE,
+            "num_heads": SIZE,
+            "num_layers": SIZE,
+            "relative_attention_max_distance": Setting(int, 128, above=0),
+            "relative_attention_num_buckets": SIZE,
             "scale_decoder_outputs": Setting(bool),
             "tie_word_embeddings": Setting(bool, True),
-            "vocab_size": Setting(int),
+            "vocab_size": SIZE,
         },
         bookkeeping=BOOKKEEPING | {"classifier_dropout", "n_positions"},
         fixed=FIXED | {"is_encoder_decoder": (True, False, None)},
@@ -213,9 +215,12 @@ T5 = EncoderDecoderFamily(
     read=_read,
     read_head=_read_head,
     write=_write,
+    stack_kind=StackKind(
+        feed_forward=FeedForwardConfig | GatedFeedForwardConfig, position_bias=RelativeBiasConfig
+    ),
     always=("tie_word_embeddings",),
     prefix="",
     untie="to read both, give --set tie_word_embeddings=false",
     buffers={"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": None},
     linen_norm="weight",
-).family
+)

@@ -10,7 +10,8 @@ from ...spec import (
     NormConfig,
     TextEmbeddingConfig,
 )
-from ..settings import Setting, SettingsTable, require
+from ..settings import SIZE, Setting, SettingsTable, require
+from ..stacks import expect
 from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER
 from .family import EncoderDecoderFamily, Size
 from .parts import (
@@ -18,6 +19,7 @@ from .parts import (
     LAYER_COUNTS,
     LAYER_SIZES,
     LAYERS,
+    STACK_KIND,
     TRAINING,
     UNDERSTOOD,
     read_layer,
@@ -69,11 +71,12 @@ def _read_head(values: dict[str, Any], has_weight: bool, has_bias: bool) -> Logi
     )
 
 
-def _write(encoder: Any, decoder: Any) -> dict[str, Any]:
+def _write(encoder: AudioEncoderConfig, decoder: DecoderConfig | None) -> dict[str, Any]:
+    decoder = expect(decoder, DecoderConfig)
     tied = {} if decoder.head is None else {"tie_word_embeddings": decoder.head.tied}
     return write_layers(encoder, decoder) | {
         "max_source_positions": encoder.max_seq_len,
-        "max_target_positions": decoder.embedding.max_seq_len,
+        "max_target_positions": expect(decoder.embedding, TextEmbeddingConfig).max_seq_len,
         "num_mel_bins": encoder.num_mel_bins,
         **tied,
     }
@@ -91,9 +94,9 @@ WHISPER = EncoderDecoderFamily(
         understood={
             **UNDERSTOOD,
             "dropout": Setting(NUMBER, 0.0),
-            "max_source_positions": Setting(int),
-            "max_target_positions": Setting(int),
-            "num_mel_bins": Setting(int),
+            "max_source_positions": SIZE,
+            "max_target_positions": SIZE,
+            "num_mel_bins": SIZE,
             "tie_word_embeddings": Setting(bool, True),
         },
         bookkeeping=BOOKKEEPING
@@ -128,6 +131,8 @@ WHISPER = EncoderDecoderFamily(
     read=_read,
     read_head=_read_head,
     write=_write,
+    encoder=AudioEncoderConfig,
+    stack_kind=STACK_KIND,
     head="proj_out",
     untie="to read both, give --set tie_word_embeddings=false",
-).family
+)

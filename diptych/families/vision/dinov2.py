@@ -14,7 +14,8 @@ from ...spec import (
 )
 from ..fused import both_parts
 from ..modules import Modules
-from ..settings import Setting, SettingsTable, require
+from ..settings import SIZE, Setting, SettingsTable, require
+from ..stacks import StackKind
 from ..transformers_settings import (
     ARCHITECTURES,
     BOOKKEEPING,
@@ -95,7 +96,7 @@ def _gated_width(width: int) -> int:
 
 
 def _write(config: VisionEncoderConfig) -> dict[str, Any]:
-    layer: Any = config.layers[0]
+    layer = config.layers[0]
     feed_forward = layer.feed_forward
     gated = isinstance(feed_forward, GatedFeedForwardConfig)
     return {
@@ -127,6 +128,8 @@ def _ratio(d_model: int, d_ff: int, gated: bool) -> int:
 
 DINOV2 = ImageFamily(
     name="dinov2",
+    model_types=("dinov2",),
+    prefix="dinov2.",
     summary="DINOv2 (Dinov2Model, Dinov2ForImageClassification), with or without dinov2.",
     architectures=("Dinov2ForImageClassification", "Dinov2Model"),
     modules={**_MODULES, **_PLAIN, **_GATED},
@@ -138,14 +141,14 @@ DINOV2 = ImageFamily(
             "attention_probs_dropout_prob": Setting(NUMBER, 0.0),
             "hidden_act": Setting(str, "gelu"),
             "hidden_dropout_prob": Setting(NUMBER, 0.0),
-            "hidden_size": Setting(int),
+            "hidden_size": SIZE,
             "image_size": Setting((int, list)),
             "layer_norm_eps": Setting(NUMBER, 1e-6),
             "layerscale_value": Setting(NUMBER, 1.0),
             "mlp_ratio": Setting(NUMBER, 4),
-            "num_attention_heads": Setting(int),
-            "num_channels": Setting(int),
-            "num_hidden_layers": Setting(int),
+            "num_attention_heads": SIZE,
+            "num_channels": SIZE,
+            "num_hidden_layers": SIZE,
             "patch_size": Setting((int, list)),
             "qkv_bias": Setting(bool),
             "use_mask_token": Setting(bool, True),
@@ -167,6 +170,7 @@ DINOV2 = ImageFamily(
     sizes=SIZES,
     read=_read,
     write=_write,
+    stack_kind=StackKind(feed_forward=FeedForwardConfig | GatedFeedForwardConfig),
     transforms={
         **TRANSFORMS,
         "embeddings.mask_token": Unstack(1),
@@ -175,4 +179,4 @@ DINOV2 = ImageFamily(
     head_pooling="class_mean",
     pooling=lambda names: "class",
     poolings=("class",),
-).family
+)

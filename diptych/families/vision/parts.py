@@ -15,7 +15,8 @@ from ...spec import (
     VisionEncoderConfig,
 )
 from ..modules import Modules
-from ..settings import Setting, require
+from ..settings import SIZE, Setting, require
+from ..stacks import expect
 from ..transformers_settings import NUMBER, read_activation, write_activation
 
 _LAYER, _OURS = "encoder.layers.{i}", "layers.{i}"
@@ -63,15 +64,14 @@ SIZES = {
 
 _UNDERSTOOD = {
     "attention_dropout": Setting(NUMBER, 0.0),
-    "hidden_size": Setting(int),
-    "intermediate_size": Setting(int),
-    "num_attention_heads": Setting(int),
-    "num_hidden_layers": Setting(int),
+    "hidden_size": SIZE,
+    "intermediate_size": SIZE,
+    "num_attention_heads": SIZE,
+    "num_hidden_layers": SIZE,
 }
 UNDERSTOOD = {
-    "image": _UNDERSTOOD
-    | {"image_size": Setting(int), "num_channels": Setting(int), "patch_size": Setting(int)},
-    "text": _UNDERSTOOD | {"max_position_embeddings": Setting(int), "vocab_size": Setting(int)},
+    "image": _UNDERSTOOD | {"image_size": SIZE, "num_channels": SIZE, "patch_size": SIZE},
+    "text": _UNDERSTOOD | {"max_position_embeddings": SIZE, "vocab_size": SIZE},
 }
 
 
@@ -145,7 +145,7 @@ def write_image(config: VisionEncoderConfig) -> dict[str, Any]:
 
 def write_text(config: EncoderConfig) -> dict[str, Any]:
     """Return the settings that ``read_text`` reads."""
-    embedding: Any = config.embedding
+    embedding = expect(config.embedding, TextEmbeddingConfig)
     return _write_layers(config) | {
         "max_position_embeddings": embedding.max_seq_len,
         "vocab_size": embedding.vocab_size,
@@ -166,7 +166,7 @@ def _read_layer(values: Mapping[str, Any], score: ScoreConfig) -> BlockConfig:
 
 
 def _write_layers(config: EncoderConfig | VisionEncoderConfig) -> dict[str, Any]:
-    layer: Any = config.layers[0]
+    layer = config.layers[0]
     return {
         "attention_dropout": layer.attention.attention_dropout,
         "hidden_act": write_activation(layer.feed_forward.activation),

@@ -22,7 +22,7 @@ from .parts import (
     write_image,
     write_text,
 )
-from .two_towers import TwoTowerFamily
+from .two_towers import TwoTowerFamily, tower_settings
 
 _OURS = "attention_pooling"
 _FUSED = "head.attention.in_proj"
@@ -57,9 +57,10 @@ def _write_image(config: VisionEncoderConfig) -> dict[str, Any]:
 
 SIGLIP = TwoTowerFamily(
     name="siglip",
+    model_types=("siglip", "siglip_vision_model", "siglip_text_model"),
     stem="Siglip",
     summary="SigLIP (SiglipModel, SiglipTextModel, SiglipVisionModel)",
-    modules={
+    towers={
         "image": {
             **MODULES["image"],
             "head.probe": f"{_OURS}.query_param",
@@ -79,10 +80,13 @@ SIGLIP = TwoTowerFamily(
         f"{_FUSED}_weight": Split(3),
         f"{_FUSED}_bias": Split(3),
     },
-    settings={
-        "image": _SETTINGS | {"vision_use_head": Setting(bool)},
-        "text": _SETTINGS | {"projection_size": Setting(int)},
-    },
+    settings=tower_settings(
+        {
+            "image": _SETTINGS | {"vision_use_head": Setting(bool)},
+            "text": _SETTINGS | {"projection_size": Setting(int)},
+        },
+        "projection_size",
+    ),
     defaults={
         "image": {
             "hidden_size": 768,
@@ -110,4 +114,4 @@ SIGLIP = TwoTowerFamily(
     logit_bias=True,
     logits=Unstack(1),
     flags={"vision_use_head": "head.probe"},
-).family
+)

@@ -11,7 +11,8 @@ from ...spec import (
     PatchEmbeddingConfig,
     VisionEncoderConfig,
 )
-from ..settings import Setting, SettingsTable, require
+from ..settings import SIZE, Setting, SettingsTable, require
+from ..stacks import StackKind
 from ..transformers_settings import (
     ARCHITECTURES,
     BOOKKEEPING,
@@ -83,7 +84,7 @@ def _read(values: dict[str, Any]) -> VisionEncoderConfig:
 
 
 def _write(config: VisionEncoderConfig) -> dict[str, Any]:
-    layer: Any = config.layers[0]
+    layer = config.layers[0]
     return {
         "attention_probs_dropout_prob": layer.attention.attention_dropout,
         "hidden_act": write_activation(layer.feed_forward.activation),
@@ -107,6 +108,8 @@ def _pooling(names: Collection[str]) -> str | None:
 
 VIT = ImageFamily(
     name="vit",
+    model_types=("vit",),
+    prefix="vit.",
     summary="ViT (ViTModel, ViTForImageClassification), with or without vit.",
     architectures=("ViTForImageClassification", "ViTModel"),
     modules=_MODULES,
@@ -117,13 +120,13 @@ VIT = ImageFamily(
             "attention_probs_dropout_prob": Setting(NUMBER, 0.0),
             "hidden_act": Setting(str, "gelu"),
             "hidden_dropout_prob": Setting(NUMBER, 0.0),
-            "hidden_size": Setting(int),
+            "hidden_size": SIZE,
             "image_size": Setting((int, list)),
-            "intermediate_size": Setting(int),
+            "intermediate_size": SIZE,
             "layer_norm_eps": Setting(NUMBER, 1e-12),
-            "num_attention_heads": Setting(int),
-            "num_channels": Setting(int),
-            "num_hidden_layers": Setting(int),
+            "num_attention_heads": SIZE,
+            "num_channels": SIZE,
+            "num_hidden_layers": SIZE,
             "patch_size": Setting((int, list)),
             "pooler_output_size": Setting(int),
             "qkv_bias": Setting(bool),
@@ -134,8 +137,9 @@ VIT = ImageFamily(
     sizes={**SIZES, "intermediate_size": ("encoder.layer.0.intermediate.dense.weight", 0)},
     read=_read,
     write=_write,
+    stack_kind=StackKind(feed_forward=FeedForwardConfig),
     transforms={**TRANSFORMS, "embeddings.mask_token": ROW},
     head_pooling="class",
     pooling=_pooling,
     poolings=("tanh", None),
-).family
+)

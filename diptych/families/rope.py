@@ -7,7 +7,7 @@ or one such object for every type of layer. Both are read, and both are written.
 from collections.abc import Mapping
 from typing import Any
 
-from ...spec import (
+from ..spec import (
     DynamicScaling,
     LinearScaling,
     Llama3Scaling,
@@ -15,8 +15,8 @@ from ...spec import (
     RotaryConfig,
     YarnScaling,
 )
-from ..settings import Setting
-from ..transformers_settings import NUMBER
+from .settings import Setting
+from .transformers_settings import NUMBER
 
 ROPE_SETTINGS = {
     "max_position_embeddings": Setting(int, 2048),
