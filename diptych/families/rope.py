@@ -15,8 +15,7 @@ from ..spec import (
     RotaryConfig,
     YarnScaling,
 )
-from .settings import Setting
-from .transformers_settings import NUMBER
+from .settings import NUMBER, Setting
 
 ROPE_SETTINGS = {
     "max_position_embeddings": Setting(int, 2048),

@@ -10,6 +10,9 @@ from ..formats import FileSource
 from ..spec.checks.sizes import Shape, nearest
 from ..spec.errors import CheckpointError
 
+NUMBER = (int, float)
+"""What a number may be in JSON."""
+
 
 class Setting(NamedTuple):
     """What one understood setting may be.
@@ -129,6 +132,11 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise CheckpointError(f"{path}: a JSON object expected, found {type(value).__name__}")
     return value
+
+
+def without(settings: Mapping[str, Setting], *names: str) -> dict[str, Setting]:
+    """Return the settings but those of some names."""
+    return {name: setting for name, setting in settings.items() if name not in names}
 
 
 def with_settings(given: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,10 @@
 """Settings that mean the same in every family of ``transformers``."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from .family import LEFT_OUT
-from .settings import Setting
-
-NUMBER = (int, float)
+from .settings import Setting, SettingsTable
 
 ACTIVATIONS = {
     "gelu": "gelu",
@@ -108,6 +106,27 @@ FIXED: dict[str, tuple[Any, ...]] = {
 ARCHITECTURES = {"architectures": Setting((list, str))}
 LABELS = {"id2label": Setting(dict), "num_labels": Setting(int)}
 """Settings of a classifier; where there is none, they are bookkeeping."""
+
+
+def settings_table(
+    understood: Mapping[str, Setting],
+    *,
+    bookkeeping: Collection[str] = (),
+    fixed: Mapping[str, tuple[Any, ...]] | None = None,
+) -> SettingsTable:
+    """Return a family's settings and, beside them, those that every family has.
+
+    Args:
+        understood: Settings that shape the component.
+        bookkeeping: More settings that change no number.
+        fixed: More settings that would, with the values that do not.
+    """
+    understood = ARCHITECTURES | {**understood}
+    return SettingsTable(
+        understood=understood,
+        bookkeeping=(BOOKKEEPING | {*bookkeeping}) - understood.keys(),
+        fixed=FIXED | {**(fixed or {})},
+    )
 
 
 def read_activation(values: Mapping[str, Any], key: str) -> str:

@@ -14,11 +14,11 @@ from ...spec import (
     NormConfig,
     ScoreConfig,
 )
+from .. import transformers_settings as hf
 from ..fused import both_parts, groups
 from ..modules import Modules
-from ..settings import SIZE, Setting, SettingsTable, require
+from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import StackKind, expect, token_embedding, write_ends
-from ..transformers_settings import ARCHITECTURES, BOOKKEEPING, FIXED, NUMBER
 from .family import DecoderFamily
 
 _LAYER, _OURS = "h.{i}", "layers.{i}"
@@ -89,9 +89,8 @@ BLOOM = DecoderFamily(
     model_types=("bloom",),
     architectures=("BloomForCausalLM", "BloomModel"),
     modules=_MODULES,
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
+    settings=hf.settings_table(
+        {
             "attention_dropout": Setting(NUMBER, 0.0),
             "hidden_dropout": Setting(NUMBER, 0.0),
             "hidden_size": SIZE,
@@ -103,8 +102,7 @@ BLOOM = DecoderFamily(
             "tie_word_embeddings": Setting(bool, True),
             "vocab_size": SIZE,
         },
-        bookkeeping=BOOKKEEPING
-        | {
+        bookkeeping={
             "attention_softmax_in_fp32",
             "bias_dropout_fusion",
             "masked_softmax_fusion",
@@ -115,7 +113,7 @@ BLOOM = DecoderFamily(
             "slow_but_exact",
             "unk_token_id",
         },
-        fixed=FIXED | {"apply_residual_connection_post_layernorm": (False,), "n_inner": (None,)},
+        fixed={"apply_residual_connection_post_layernorm": (False,), "n_inner": (None,)},
     ),
     sizes={
         "vocab_size": ("word_embeddings.weight", 0),

@@ -18,19 +18,12 @@ from ...spec import (
     NormConfig,
     ScoreConfig,
 )
+from .. import transformers_settings as hf
 from ..fused import both_parts, groups
 from ..modules import Modules
 from ..rope import ROPE_SETTINGS, read_rotary, write_rotary
-from ..settings import SIZE, Setting, SettingsTable, require
+from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import StackKind, expect, read_decoder, write_ends
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    NUMBER,
-    read_activation,
-    write_activation,
-)
 from .family import DecoderFamily
 
 _LAYER, _OURS = "h.{i}", "layers.{i}"
@@ -77,7 +70,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         feed_forward=FeedForwardConfig(
             d_model=d_model,
             d_ff=values["ffn_hidden_size"] or 4 * d_model,
-            activation=read_activation(values, "activation"),
+            activation=hf.read_activation(values, "activation"),
             bias=bias,
         ),
         norm=norm,
@@ -106,7 +99,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
     num_heads, num_kv_heads, width = attention.sizes
     is_grouped = layer.norm_placement == "parallel" or 1 < num_kv_heads < num_heads
     return {
-        "activation": write_activation(layer.feed_forward.activation),
+        "activation": hf.write_activation(layer.feed_forward.activation),
         "alibi": config.position_bias is not None,
         "attention_dropout": attention.attention_dropout,
         "bias": attention.out_bias,
@@ -145,9 +138,8 @@ FALCON = DecoderFamily(
     architectures=("FalconForCausalLM", "FalconModel"),
     modules={**_MODULES, **_PARALLEL_NORMS, **_NORMS},
     select=_select,
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
+    settings=hf.settings_table(
+        {
             **ROPE_SETTINGS,
             "activation": Setting(str, "gelu"),
             "alibi": Setting(bool, False),
@@ -168,8 +160,7 @@ FALCON = DecoderFamily(
             "tie_word_embeddings": Setting(bool, True),
             "vocab_size": SIZE,
         },
-        bookkeeping=BOOKKEEPING | {"apply_residual_connection_post_layernorm", "auto_map"},
-        fixed=FIXED,
+        bookkeeping={"apply_residual_connection_post_layernorm", "auto_map"},
     ),
     sizes={
         "vocab_size": ("word_embeddings.weight", 0),

@@ -13,17 +13,10 @@ from ...spec import (
     ScoreConfig,
     TextEmbeddingConfig,
 )
+from .. import transformers_settings as hf
 from ..modules import Modules
-from ..settings import SIZE, Setting, SettingsTable, require
+from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import StackKind, expect, shortest_cycle, write_ends
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    NUMBER,
-    read_activation,
-    write_activation,
-)
 from .family import DecoderFamily
 
 MODULES: Modules = {
@@ -62,7 +55,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
             feed_forward=FeedForwardConfig(
                 d_model=d_model,
                 d_ff=values["n_inner"] or 4 * d_model,
-                activation=read_activation(values, "activation_function"),
+                activation=hf.read_activation(values, "activation_function"),
             ),
             norm=norm,
             dropout=values["resid_pdrop"],
@@ -104,7 +97,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
     by_layer = len(scales) > 1 and len(set(scales)) > 1
     first = (config.d_model // layer.attention.num_heads) ** -0.5
     return {
-        "activation_function": write_activation(layer.feed_forward.activation, "gelu_new"),
+        "activation_function": hf.write_activation(layer.feed_forward.activation, "gelu_new"),
         "attn_pdrop": layer.attention.attention_dropout,
         "embd_pdrop": embedding.dropout,
         "layer_norm_epsilon": layer.norm.of(1).eps,
@@ -126,9 +119,8 @@ GPT2 = DecoderFamily(
     model_types=("gpt2",),
     architectures=("GPT2LMHeadModel", "GPT2Model"),
     modules=MODULES,
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
+    settings=hf.settings_table(
+        {
             "activation_function": Setting(str, "gelu_new"),
             "attn_pdrop": Setting(NUMBER, 0.1),
             "embd_pdrop": Setting(NUMBER, 0.1),
@@ -144,8 +136,7 @@ GPT2 = DecoderFamily(
             "tie_word_embeddings": Setting(bool, True),
             "vocab_size": SIZE,
         },
-        bookkeeping=BOOKKEEPING
-        | {
+        bookkeeping={
             "n_ctx",
             "reorder_and_upcast_attn",
             "summary_activation",
@@ -154,7 +145,6 @@ GPT2 = DecoderFamily(
             "summary_type",
             "summary_use_proj",
         },
-        fixed=FIXED,
     ),
     sizes={
         "vocab_size": ("wte.weight", 0),

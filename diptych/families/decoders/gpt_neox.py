@@ -13,19 +13,12 @@ from ...spec import (
     RotaryConfig,
     ScoreConfig,
 )
+from .. import transformers_settings as hf
 from ..fused import both_parts, groups
 from ..modules import Modules
 from ..rope import ROPE_SETTINGS, read_rotary, write_rotary
-from ..settings import SIZE, Setting, SettingsTable, require
+from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import StackKind, expect, read_decoder, write_ends
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    NUMBER,
-    read_activation,
-    write_activation,
-)
 from .family import DecoderFamily
 
 _LAYER = "layers.{i}"
@@ -61,7 +54,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         feed_forward=FeedForwardConfig(
             d_model=d_model,
             d_ff=require(values, "intermediate_size"),
-            activation=read_activation(values, "hidden_act"),
+            activation=hf.read_activation(values, "hidden_act"),
         ),
         norm=norm,
         norm_placement="parallel" if values["use_parallel_residual"] else "pre",
@@ -79,7 +72,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
     return {
         "attention_bias": attention.out_bias,
         "attention_dropout": attention.attention_dropout,
-        "hidden_act": write_activation(layer.feed_forward.activation),
+        "hidden_act": hf.write_activation(layer.feed_forward.activation),
         "hidden_dropout": layer.dropout,
         "hidden_size": config.d_model,
         "intermediate_size": layer.feed_forward.d_ff,
@@ -107,9 +100,8 @@ GPT_NEOX = DecoderFamily(
     model_types=("gpt_neox",),
     architectures=("GPTNeoXForCausalLM", "GPTNeoXModel"),
     modules=_MODULES,
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
+    settings=hf.settings_table(
+        {
             **ROPE_SETTINGS,
             "attention_bias": Setting(bool, True),
             "attention_dropout": Setting(NUMBER, 0.0),
@@ -126,8 +118,7 @@ GPT_NEOX = DecoderFamily(
             "use_parallel_residual": Setting(bool, True),
             "vocab_size": SIZE,
         },
-        bookkeeping=BOOKKEEPING | {"classifier_dropout"},
-        fixed=FIXED,
+        bookkeeping={"classifier_dropout"},
     ),
     sizes={
         "vocab_size": ("embed_in.weight", 0),

@@ -15,27 +15,13 @@ from ...spec import (
     RouterConfig,
     ScoreConfig,
 )
+from .. import transformers_settings as hf
 from ..modules import Modules
 from ..rope import read_rotary
-from ..settings import SIZE, Setting, SettingsTable, require
+from ..settings import NUMBER, SIZE, Setting, require, without
 from ..stacks import FULL, SLIDING, StackKind, expect, read_decoder
-from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER
+from . import parts
 from .family import DecoderFamily
-from .parts import (
-    ATTENTION,
-    BUFFERS,
-    ENDS,
-    NORMS,
-    UNDERSTOOD,
-    WINDOWS,
-    head_dim,
-    read_attention,
-    read_norm,
-    read_windows,
-    with_window,
-    write_decoder,
-    write_windows,
-)
 
 _MIXTURE, _OURS = "layers.{i}.mlp", "layers.{i}.feed_forward"
 _BANKS: Modules = {
@@ -55,13 +41,13 @@ _SINKS: Modules = {"layers.{i}.self_attn.sinks": "layers.{i}.attention.sinks_par
 
 
 def _read(values: dict[str, Any]) -> DecoderConfig:
-    norm = read_norm(values)
+    norm = parts.read_norm(values)
     if not values["rope_parameters"] and not values["rope_scaling"]:
         require(values | {"rope_parameters": None}, "rope_parameters")
     experts = [values[key] for key in ("num_experts_per_tok", "experts_per_token")]
-    rotary = read_rotary(values, head_dim(values), theta=150000.0)
+    rotary = read_rotary(values, parts.head_dim(values), theta=150000.0)
     layer = BlockConfig(
-        attention=read_attention(
+        attention=parts.read_attention(
             values, score=ScoreConfig(is_causal=True, sinks=True), rotary=rotary
         ),
         feed_forward=MixtureOfExpertsConfig(
@@ -76,7 +62,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         norm=norm,
     )
     types = [FULL if i % 2 else SLIDING for i in range(values["num_hidden_layers"])]
-    layers = [with_window(layer, window) for window in read_windows(values, types)]
+    layers = [parts.with_window(layer, window) for window in parts.read_windows(values, types)]
     return read_decoder(values, layers, norm=norm)
 
 
@@ -89,8 +75,8 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
         "attention_bias": layer.attention.out_bias,
         "num_experts_per_tok": mixture.top_k,
         "num_local_experts": mixture.num_experts,
-        **write_decoder(config, activation=None),
-        **write_windows(config),
+        **parts.write_decoder(config, activation=None),
+        **parts.write_windows(config),
     }
 
 
@@ -102,17 +88,15 @@ def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
     return {name: apart, f"{name}_bias": apart}
 
 
-_UNDERSTOOD = {name: setting for name, setting in UNDERSTOOD.items() if name != "hidden_act"}
-
 GPT_OSS = DecoderFamily(
     name="gpt_oss",
     summary="gpt-oss, dequantised (GptOssForCausalLM, GptOssModel)",
     model_types=("gpt_oss",),
     architectures=("GptOssForCausalLM", "GptOssModel"),
-    modules={**ENDS, **ATTENTION, **NORMS, **_SINKS, **_BANKS},
-    settings=SettingsTable(
-        understood=_UNDERSTOOD
-        | WINDOWS
+    modules={**parts.ENDS, **parts.ATTENTION, **parts.NORMS, **_SINKS, **_BANKS},
+    settings=hf.settings_table(
+        without(parts.UNDERSTOOD, "hidden_act")
+        | parts.WINDOWS
         | {
             "attention_bias": Setting(bool, True),
             "experts_per_token": Setting(int),
@@ -122,13 +106,12 @@ GPT_OSS = DecoderFamily(
             "rms_norm_eps": Setting(NUMBER, 1e-5),
             "sliding_window": Setting(int, 128),
         },
-        bookkeeping=BOOKKEEPING
-        | {
+        bookkeeping={
             "initial_context_length",
             "output_router_logits",
             "router_aux_loss_coef",
         },
-        fixed=FIXED | {"hidden_act": ("silu",), "swiglu_alpha": (1.702,), "swiglu_limit": (7.0,)},
+        fixed={"hidden_act": ("silu",), "swiglu_alpha": (1.702,), "swiglu_limit": (7.0,)},
     ),
     sizes={
         "vocab_size": ("embed_tokens.weight", 0),
@@ -140,5 +123,5 @@ GPT_OSS = DecoderFamily(
     write=_write,
     stack_kind=StackKind(rotary=RotaryConfig, feed_forward=MixtureOfExpertsConfig),
     transforms=_transforms,
-    buffers=BUFFERS,
+    buffers=parts.BUFFERS,
 )

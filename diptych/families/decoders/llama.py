@@ -6,29 +6,19 @@ from typing import Any
 
 from ...rules.transforms import Permute, Transform
 from ...spec import AttentionConfig, BlockConfig, DecoderConfig, RotaryConfig
+from .. import transformers_settings as hf
 from ..fused import both_parts
-from ..settings import Setting, SettingsTable
+from ..settings import Setting
 from ..stacks import expect, read_decoder, shortest_cycle
-from ..transformers_settings import BOOKKEEPING, FIXED
+from . import parts
 from .family import DecoderFamily
-from .parts import (
-    BUFFERS,
-    MODULES,
-    SIZES,
-    STACK_KIND,
-    UNDERSTOOD,
-    read_attention,
-    read_feed_forward,
-    read_norm,
-    write_decoder,
-)
 
 
 def _read(values: dict[str, Any]) -> DecoderConfig:
-    norm = read_norm(values)
+    norm = parts.read_norm(values)
     layer = BlockConfig(
-        attention=read_attention(values),
-        feed_forward=read_feed_forward(values, bias=values["mlp_bias"]),
+        attention=parts.read_attention(values),
+        feed_forward=parts.read_feed_forward(values, bias=values["mlp_bias"]),
         norm=norm,
     )
     return read_decoder(values, layer, norm=norm)
@@ -37,7 +27,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 def _write(config: DecoderConfig) -> dict[str, Any]:
     layer = config.layers[0]
     biases = {"attention_bias": layer.attention.out_bias, "mlp_bias": layer.feed_forward.bias}
-    return write_decoder(config) | biases
+    return parts.write_decoder(config) | biases
 
 
 def _canonicalise(config: DecoderConfig) -> DecoderConfig:
@@ -75,18 +65,17 @@ LLAMA = DecoderFamily(
     summary="Llama 1, 2, 3 and what copies it (LlamaForCausalLM, LlamaModel)",
     model_types=("llama",),
     architectures=("LlamaForCausalLM", "LlamaModel"),
-    modules=MODULES,
-    settings=SettingsTable(
-        understood=UNDERSTOOD | {"mlp_bias": Setting(bool, False)},
-        bookkeeping=BOOKKEEPING | {"max_sequence_length"},
-        fixed=FIXED,
+    modules=parts.MODULES,
+    settings=hf.settings_table(
+        parts.UNDERSTOOD | {"mlp_bias": Setting(bool, False)},
+        bookkeeping={"max_sequence_length"},
     ),
-    sizes=SIZES,
+    sizes=parts.SIZES,
     read=_read,
     write=_write,
-    stack_kind=STACK_KIND,
+    stack_kind=parts.STACK_KIND,
     transforms=_transforms,
     canonicalise=_canonicalise,
-    buffers=BUFFERS,
+    buffers=parts.BUFFERS,
     linen_norm="weight",
 )

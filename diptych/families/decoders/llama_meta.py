@@ -18,9 +18,9 @@ from ...spec import (
     ScoreConfig,
     TextEmbeddingConfig,
 )
-from ..settings import SIZE, Setting, SettingsTable, require
+from .. import transformers_settings as hf
+from ..settings import NUMBER, SIZE, Setting, SettingsTable, require
 from ..stacks import expect, token_embedding
-from ..transformers_settings import BOOKKEEPING, NUMBER
 from .family import DecoderFamily
 from .parts import STACK_KIND
 
@@ -110,7 +110,7 @@ LLAMA_META = DecoderFamily(
             "vocab_size": SIZE,
         },
         # The hidden width is read from the shapes, as Meta's rule for it gave it.
-        bookkeeping=BOOKKEEPING
+        bookkeeping=hf.BOOKKEEPING
         | {"architectures", "ffn_dim_multiplier", "max_batch_size", "max_seq_len", "multiple_of"},
         fixed={"quantization_args": (None,)},
     ),

@@ -14,10 +14,10 @@ from ...spec import (
     NormConfig,
     ScoreConfig,
 )
+from .. import transformers_settings as hf
 from ..modules import Modules
-from ..settings import SIZE, Setting, SettingsTable, require
+from ..settings import NUMBER, SIZE, Setting, SettingsTable, require
 from ..stacks import StackKind, expect, token_embedding, write_ends
-from ..transformers_settings import ARCHITECTURES, BOOKKEEPING, FIXED, NUMBER
 from .family import DecoderFamily
 
 _LAYER, _OURS = "blocks.{i}", "layers.{i}"
@@ -38,7 +38,7 @@ _ATTENTION = SettingsTable(
         "attn_pdrop": Setting(NUMBER, 0.0),
         "softmax_scale": Setting(NUMBER),
     },
-    bookkeeping=BOOKKEEPING | {"architectures", "attn_impl", "is_encoder_decoder"},
+    bookkeeping=hf.BOOKKEEPING | {"architectures", "attn_impl", "is_encoder_decoder"},
     fixed={
         "alibi": (True,),
         "attn_type": ("multihead_attention",),
@@ -112,9 +112,8 @@ MPT = DecoderFamily(
     model_types=("mpt",),
     architectures=("MptForCausalLM", "MptModel"),
     modules=_MODULES,
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
+    settings=hf.settings_table(
+        {
             "attn_config": Setting(dict),
             "d_model": SIZE,
             "layer_norm_epsilon": Setting(NUMBER, 1e-5),
@@ -123,8 +122,7 @@ MPT = DecoderFamily(
             "tie_word_embeddings": Setting(bool, True),
             "vocab_size": SIZE,
         },
-        bookkeeping=BOOKKEEPING
-        | {
+        bookkeeping={
             "auto_map",
             "emb_pdrop",
             "embedding_fraction",
@@ -138,7 +136,7 @@ MPT = DecoderFamily(
             "tokenizer_name",
             "verbose",
         },
-        fixed=FIXED | {"logit_scale": (None,), "no_bias": (True,)},
+        fixed={"logit_scale": (None,), "no_bias": (True,)},
     ),
     sizes={"vocab_size": ("wte.weight", 0), "d_model": ("wte.weight", 1)},
     read=_read,

@@ -12,16 +12,9 @@ from ...spec import (
     ScoreConfig,
     TextEmbeddingConfig,
 )
-from ..settings import SIZE, Setting, SettingsTable, require
+from .. import transformers_settings as hf
+from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import StackKind, expect, write_ends
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    NUMBER,
-    read_activation,
-    write_activation,
-)
 from .family import DecoderFamily
 
 _LAYER = "layers.{i}"
@@ -61,7 +54,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         feed_forward=FeedForwardConfig(
             d_model=d_model,
             d_ff=require(values, "ffn_dim"),
-            activation=read_activation(values, "activation_function"),
+            activation=hf.read_activation(values, "activation_function"),
             bias=bias,
         ),
         norm_placement="pre" if is_pre else "post",
@@ -98,7 +91,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
     is_pre = layer.norm_placement == "pre"
     return {
         "_remove_final_layer_norm": is_pre and config.final_norm is None,
-        "activation_function": write_activation(layer.feed_forward.activation),
+        "activation_function": hf.write_activation(layer.feed_forward.activation),
         "attention_dropout": layer.attention.attention_dropout,
         "do_layer_norm_before": is_pre,
         "dropout": layer.dropout,
@@ -119,9 +112,8 @@ OPT = DecoderFamily(
     model_types=("opt",),
     architectures=("OPTForCausalLM", "OPTModel"),
     modules={f"decoder.{theirs}": ours for theirs, ours in _MODULES.items()},
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
+    settings=hf.settings_table(
+        {
             "_remove_final_layer_norm": Setting(bool, False),
             "activation_function": Setting(str, "relu"),
             "attention_dropout": Setting(NUMBER, 0.0),
@@ -137,8 +129,8 @@ OPT = DecoderFamily(
             "vocab_size": SIZE,
             "word_embed_proj_dim": SIZE,
         },
-        bookkeeping=BOOKKEEPING | {"activation_dropout", "init_std", "layerdrop"},
-        fixed=FIXED | {"layer_norm_elementwise_affine": (True,)},
+        bookkeeping={"activation_dropout", "init_std", "layerdrop"},
+        fixed={"layer_norm_elementwise_affine": (True,)},
     ),
     sizes={
         "vocab_size": ("decoder.embed_tokens.weight", 0),

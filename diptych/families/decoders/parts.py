@@ -13,10 +13,10 @@ from ...spec import (
     RotaryConfig,
     ScoreConfig,
 )
+from .. import transformers_settings as hf
 from ..rope import ROPE_SETTINGS, read_rotary, write_rotary
-from ..settings import SIZE, Setting, require
+from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import FULL, SLIDING, StackKind, expect, write_ends
-from ..transformers_settings import ARCHITECTURES, NUMBER, read_activation, write_activation
 
 _LAYER = "layers.{i}"
 ATTENTION = {
@@ -47,7 +47,7 @@ SIZES = {
 }
 BUFFERS = {f"{_LAYER}.self_attn.rotary_emb.inv_freq": None, "rotary_emb.inv_freq": None}
 UNDERSTOOD = {
-    **ARCHITECTURES,
+    **hf.ARCHITECTURES,
     **ROPE_SETTINGS,
     "attention_bias": Setting(bool, False),
     "attention_dropout": Setting(NUMBER, 0.0),
@@ -93,7 +93,7 @@ def read_feed_forward(
     return GatedFeedForwardConfig(
         d_model=values["hidden_size"],
         d_ff=require(values, "intermediate_size"),
-        activation=read_activation(values, activation),
+        activation=hf.read_activation(values, activation),
         bias=bias,
     )
 
@@ -115,7 +115,7 @@ def write_decoder(
     layer = config.layers[0]
     attention, feed_forward = expect(layer.attention, AttentionConfig), layer.feed_forward
     num_heads, num_kv_heads, width = attention.sizes
-    named = {activation: write_activation(feed_forward.activation)} if activation else {}
+    named = {activation: hf.write_activation(feed_forward.activation)} if activation else {}
     return {
         **named,
         "attention_dropout": attention.attention_dropout,

@@ -15,9 +15,9 @@ from ...spec import (
     TextEmbeddingConfig,
 )
 from ...spec.stack import StackConfig
-from ..settings import SIZE, Setting, require
+from .. import transformers_settings as hf
+from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import StackKind, expect
-from ..transformers_settings import ARCHITECTURES, NUMBER, read_activation, write_activation
 from .family import Size
 
 _PARTS = {
@@ -44,7 +44,7 @@ LAYER_SIZES = {
 }
 LAYER_COUNTS = {"encoder.layers": "encoder_layers", "decoder.layers": "decoder_layers"}
 UNDERSTOOD = {
-    **ARCHITECTURES,
+    **hf.ARCHITECTURES,
     "activation_function": Setting(str, "gelu"),
     "attention_dropout": Setting(NUMBER, 0.0),
     "d_model": SIZE,
@@ -97,7 +97,7 @@ def read_layer(
         feed_forward=FeedForwardConfig(
             d_model=d_model,
             d_ff=require(values, f"{stack}_ffn_dim"),
-            activation=read_activation(values, "activation_function"),
+            activation=hf.read_activation(values, "activation_function"),
         ),
         norm=NormConfig(),
         norm_placement=norm_placement,
@@ -112,7 +112,7 @@ def write_layers(
     """Return the settings that ``read_layer`` reads."""
     layer = encoder.layers[0]
     settings = {
-        "activation_function": write_activation(layer.feed_forward.activation),
+        "activation_function": hf.write_activation(layer.feed_forward.activation),
         "attention_dropout": layer.attention.attention_dropout,
         "d_model": encoder.d_model,
         "dropout": layer.dropout,

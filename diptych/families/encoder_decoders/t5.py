@@ -18,17 +18,10 @@ from ...spec import (
     ScoreConfig,
     TextEmbeddingConfig,
 )
+from .. import transformers_settings as hf
 from ..modules import Modules
-from ..settings import SIZE, Setting, SettingsTable, require
+from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import StackKind, expect, token_embedding
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    NUMBER,
-    read_activation,
-    write_activation,
-)
 from .family import EncoderDecoderFamily, Size
 
 _LAYERS = {  # theirs by the number of their layers of a block: the feed-forward network is the last
@@ -125,7 +118,7 @@ def _read_feed_forward(values: dict[str, Any]) -> FeedForwardConfig | GatedFeedF
     return kind(
         d_model=values["d_model"],
         d_ff=require(values, "d_ff"),
-        activation=read_activation({key: activation}, key),
+        activation=hf.read_activation({key: activation}, key),
         bias=False,
     )
 
@@ -148,7 +141,7 @@ def _write(encoder: EncoderConfig, decoder: DecoderConfig | None) -> dict[str, A
     layer, bias = encoder.layers[0], expect(encoder.position_bias, RelativeBiasConfig)
     feed_forward = layer.feed_forward
     is_gated = isinstance(feed_forward, GatedFeedForwardConfig)
-    activation = write_activation(feed_forward.activation)
+    activation = hf.write_activation(feed_forward.activation)
     num_heads, _, width = expect(layer.attention, AttentionConfig).sizes
     name = "gelu" if activation == "gelu_new" else activation
     head = decoder.head if decoder else None
@@ -183,9 +176,8 @@ T5 = EncoderDecoderFamily(
     modules={**_modules(_GATED), **_modules(_PLAIN)},
     select=_select,
     tables=("shared", "encoder.embed_tokens", "decoder.embed_tokens"),
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
+    settings=hf.settings_table(
+        {
             "d_ff": SIZE,
             "d_kv": SIZE,
             "d_model": SIZE,
@@ -203,8 +195,8 @@ T5 = EncoderDecoderFamily(
             "tie_word_embeddings": Setting(bool, True),
             "vocab_size": SIZE,
         },
-        bookkeeping=BOOKKEEPING | {"classifier_dropout", "n_positions"},
-        fixed=FIXED | {"is_encoder_decoder": (True, False, None)},
+        bookkeeping={"classifier_dropout", "n_positions"},
+        fixed={"is_encoder_decoder": (True, False, None)},
     ),
     sizes={
         "num_heads": Size(f"encoder.{_BIAS}.weight", 1),

@@ -10,10 +10,10 @@ from ...rules.rules import Rule, rule
 from ...rules.transforms import Copy
 from ...spec import EncoderConfig, MaskedLMHeadConfig, TextEmbeddingConfig
 from ...spec.head import HeadConfig
+from .. import transformers_settings as hf
 from ..modules import PARTS
-from ..settings import SIZE, Setting, SettingsTable, require
+from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import expect
-from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER
 from .bert import (
     BUFFERS,
     EMBEDDINGS,
@@ -91,8 +91,8 @@ ALBERT = EncoderFamily(
     extra_names=tuple(
         f"{_GROUP}.{{i}}.albert_layers.{{j}}.{name}.{part}" for name in _SHARED for part in PARTS
     ),
-    settings=SettingsTable(
-        understood=UNDERSTOOD
+    settings=hf.settings_table(
+        UNDERSTOOD
         | {
             "attention_probs_dropout_prob": Setting(NUMBER, 0.0),
             "embedding_size": SIZE,
@@ -100,11 +100,9 @@ ALBERT = EncoderFamily(
             "hidden_dropout_prob": Setting(NUMBER, 0.0),
             "tie_word_embeddings": Setting(bool, True),
         },
-        bookkeeping=BOOKKEEPING
-        | HEAD_BOOKKEEPING
+        bookkeeping=HEAD_BOOKKEEPING
         | {"down_scale_factor", "layers_to_keep", "net_structure_type"},
-        fixed=FIXED
-        | {
+        fixed={
             "gap_size": (0,),
             "inner_group_num": (1,),
             "num_hidden_groups": (1,),

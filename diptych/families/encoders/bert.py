@@ -23,20 +23,11 @@ from ...spec import (
     TransformerEncoderLayerConfig,
 )
 from ...spec.head import HeadConfig
+from .. import transformers_settings as hf
 from ..family import LEFT_OUT
 from ..modules import Modules
-from ..settings import SIZE, Setting, SettingsTable, require
+from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import StackKind, expect
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    LABELS,
-    NUMBER,
-    label_count,
-    read_activation,
-    write_activation,
-)
 from .family import EncoderFamily, Head, TiedCopy
 
 _LAYER, _OURS = "encoder.layer.{i}", "layers.{i}"
@@ -66,7 +57,7 @@ SIZES = {
 }
 BUFFERS = {"embeddings.position_ids": "arange", "embeddings.token_type_ids": "zeros"}
 UNDERSTOOD = {
-    **ARCHITECTURES,
+    **hf.ARCHITECTURES,
     "attention_probs_dropout_prob": Setting(NUMBER, 0.1),
     "hidden_act": Setting(str, "gelu"),
     "hidden_dropout_prob": Setting(NUMBER, 0.1),
@@ -100,7 +91,7 @@ def read_encoder(
             num_heads=require(values, "num_attention_heads"),
             d_ff=require(values, "intermediate_size"),
             dropout=values["hidden_dropout_prob"],
-            activation=read_activation(values, "hidden_act"),
+            activation=hf.read_activation(values, "hidden_act"),
             eps=eps,
             attention_dropout=values["attention_probs_dropout_prob"],
         ),
@@ -126,7 +117,7 @@ def read_masked_lm(
     return MaskedLMHeadConfig(
         d_model=values["hidden_size"],
         vocab_size=values["vocab_size"],
-        activation=read_activation(values, "hidden_act"),
+        activation=hf.read_activation(values, "hidden_act"),
         eps=values["layer_norm_eps"],
         **options,
     )
@@ -137,7 +128,7 @@ def write_encoder(encoder: EncoderConfig, *, usual: str = "gelu") -> dict[str, A
     layer, embedding = encoder.layers[0], expect(encoder.embedding, TextEmbeddingConfig)
     return {
         "attention_probs_dropout_prob": layer.attention.attention_dropout,
-        "hidden_act": write_activation(layer.feed_forward.activation, usual),
+        "hidden_act": hf.write_activation(layer.feed_forward.activation, usual),
         "hidden_dropout_prob": layer.dropout,
         "hidden_size": encoder.d_model,
         "intermediate_size": layer.feed_forward.d_ff,
@@ -165,7 +156,7 @@ def _labels(values: dict[str, Any], rows: int | None) -> dict[str, Any]:
     is_choice = "BertForMultipleChoice" in (values["architectures"] or ())
     return {
         "d_model": values["hidden_size"],
-        "num_labels": 1 if is_choice else label_count(values, rows),
+        "num_labels": 1 if is_choice else hf.label_count(values, rows),
         "dropout": values["hidden_dropout_prob"] if dropout is None else dropout,
     }
 
@@ -178,12 +169,6 @@ def _write(encoder: EncoderConfig, heads: Mapping[str, HeadConfig]) -> dict[str,
             settings["classifier_dropout"] = LEFT_OUT if is_usual else head.dropout
     return settings
 
-
-_UNDERSTOOD = UNDERSTOOD | {
-    **LABELS,
-    "classifier_dropout": Setting(NUMBER),
-    "tie_word_embeddings": Setting(bool, True),
-}
 
 BERT = EncoderFamily(
     name="bert",
@@ -227,23 +212,24 @@ BERT = EncoderFamily(
         "cls.predictions.bias": TiedCopy("cls.predictions.decoder.bias", "decoder_bias", "no_bias"),
     },
     old_norm="LayerNorm",
-    settings=SettingsTable(
-        understood=_UNDERSTOOD,
-        bookkeeping=(
-            BOOKKEEPING
-            | {
-                "directionality",
-                "language",
-                "name",
-                "pooler_fc_size",
-                "pooler_num_attention_heads",
-                "pooler_num_fc_layers",
-                "pooler_size_per_head",
-                "pooler_type",
-            }
-        )
-        - _UNDERSTOOD.keys(),
-        fixed=FIXED | {"position_embedding_type": ("absolute", None)},
+    settings=hf.settings_table(
+        UNDERSTOOD
+        | {
+            **hf.LABELS,
+            "classifier_dropout": Setting(NUMBER),
+            "tie_word_embeddings": Setting(bool, True),
+        },
+        bookkeeping={
+            "directionality",
+            "language",
+            "name",
+            "pooler_fc_size",
+            "pooler_num_attention_heads",
+            "pooler_num_fc_layers",
+            "pooler_size_per_head",
+            "pooler_type",
+        },
+        fixed={"position_embedding_type": ("absolute", None)},
     ),
     sizes=SIZES,
     read=read_encoder,

@@ -11,16 +11,9 @@ from ...spec import (
     TransformerEncoderLayerConfig,
 )
 from ...spec.head import HeadConfig
-from ..settings import SIZE, Setting, SettingsTable, require
+from .. import transformers_settings as hf
+from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import expect
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    NUMBER,
-    read_activation,
-    write_activation,
-)
 from .bert import STACK_KIND
 from .family import EncoderFamily, Head, TiedCopy
 
@@ -54,7 +47,7 @@ def _read(values: dict[str, Any]) -> EncoderConfig:
             num_heads=require(values, "n_heads"),
             d_ff=require(values, "hidden_dim"),
             dropout=values["dropout"],
-            activation=read_activation(values, "activation"),
+            activation=hf.read_activation(values, "activation"),
             eps=_EPS,
             attention_dropout=values["attention_dropout"],
         ),
@@ -74,7 +67,7 @@ def _read_masked_lm(values: dict[str, Any], rows: int | None) -> MaskedLMHeadCon
     return MaskedLMHeadConfig(
         d_model=values["dim"],
         vocab_size=values["vocab_size"],
-        activation=read_activation(values, "activation"),
+        activation=hf.read_activation(values, "activation"),
         eps=_EPS,
     )
 
@@ -82,7 +75,7 @@ def _read_masked_lm(values: dict[str, Any], rows: int | None) -> MaskedLMHeadCon
 def _write(encoder: EncoderConfig, heads: Mapping[str, HeadConfig]) -> dict[str, Any]:
     layer, embedding = encoder.layers[0], expect(encoder.embedding, TextEmbeddingConfig)
     return {
-        "activation": write_activation(layer.feed_forward.activation),
+        "activation": hf.write_activation(layer.feed_forward.activation),
         "attention_dropout": layer.attention.attention_dropout,
         "dim": encoder.d_model,
         "dropout": layer.dropout,
@@ -102,9 +95,8 @@ DISTILBERT = EncoderFamily(
     modules=_MODULES,
     heads={"masked_lm": Head(_HEAD, _read_masked_lm)},
     copies={"embeddings.word_embeddings.weight": TiedCopy("vocab_projector.weight")},
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
+    settings=hf.settings_table(
+        {
             "activation": Setting(str, "gelu"),
             "attention_dropout": Setting(NUMBER, 0.1),
             "dim": SIZE,
@@ -115,8 +107,8 @@ DISTILBERT = EncoderFamily(
             "n_layers": SIZE,
             "vocab_size": SIZE,
         },
-        bookkeeping=BOOKKEEPING | {"qa_dropout", "seq_classif_dropout", "sinusoidal_pos_embds"},
-        fixed=FIXED | {"tie_word_embeddings": (True,), "tie_weights_": (True,)},
+        bookkeeping={"qa_dropout", "seq_classif_dropout", "sinusoidal_pos_embds"},
+        fixed={"tie_word_embeddings": (True,), "tie_weights_": (True,)},
     ),
     sizes={
         "vocab_size": ("embeddings.word_embeddings.weight", 0),

@@ -20,11 +20,11 @@ from ...spec import (
 )
 from ...spec.checks.sizes import Shape
 from ...spec.head import HeadConfig
+from .. import transformers_settings as hf
 from ..family import Family, Part, Variants
 from ..modules import Modules, module_rules, module_templates
 from ..settings import axis_sizes, check_layer_count, fill_sizes, layer_count
 from ..stacks import ANY_STACK, StackKind, expect
-from ..transformers_settings import label_count, label_settings
 
 _GAMMA_BETA = {"weight": "gamma", "bias": "beta"}
 _CLASSIFIERS = ("sequence_classification", "token_classification")
@@ -199,8 +199,8 @@ class EncoderFamily(Family):
         wanted = self.write(encoder, heads)
         for head in heads.values():
             if isinstance(head, SequenceClassificationHeadConfig):
-                known = label_count(self.settings.values(source or {}), None)
-                wanted |= label_settings(head.num_labels) if known != head.num_labels else {}
+                known = hf.label_count(self.settings.values(source or {}), None)
+                wanted |= hf.label_settings(head.num_labels) if known != head.num_labels else {}
         return wanted
 
     def read_back(self, config: Config, values: Mapping[str, Any]) -> Config:

@@ -17,19 +17,12 @@ from ...spec import (
     TextEmbeddingConfig,
 )
 from ...spec.head import HeadConfig
+from .. import transformers_settings as hf
 from ..fused import both_parts
 from ..modules import Modules
 from ..rope import ROPE_SETTINGS, read_rotary, rotary_object
-from ..settings import SIZE, Setting, SettingsTable, require
+from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import FULL, SLIDING, StackKind, expect, shortest_cycle, token_embedding
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    NUMBER,
-    read_activation,
-    write_activation,
-)
 from .family import EncoderFamily, Head, TiedCopy
 
 _LAYER = "layers.{i}"
@@ -74,7 +67,7 @@ def _read(values: dict[str, Any]) -> EncoderConfig:
             feed_forward=GatedFeedForwardConfig(
                 d_model=d_model,
                 d_ff=require(values, "intermediate_size"),
-                activation=read_activation(values, "hidden_activation"),
+                activation=hf.read_activation(values, "hidden_activation"),
                 bias=values["mlp_bias"],
             ),
             norm=norm,
@@ -95,7 +88,7 @@ def _read_masked_lm(values: dict[str, Any], rows: int | None) -> MaskedLMHeadCon
     return MaskedLMHeadConfig(
         d_model=values["hidden_size"],
         vocab_size=values["vocab_size"],
-        activation=read_activation(values, "classifier_activation"),
+        activation=hf.read_activation(values, "classifier_activation"),
         eps=values["norm_eps"],
         transform_bias=values["classifier_bias"],
         norm_bias=values["norm_bias"],
@@ -123,10 +116,10 @@ def _write(encoder: EncoderConfig, heads: Mapping[str, HeadConfig]) -> dict[str,
     return {
         "attention_bias": layer.attention.out_bias,
         "attention_dropout": layer.attention.attention_dropout,
-        "classifier_activation": write_activation(head.activation) if head else "gelu",
+        "classifier_activation": hf.write_activation(head.activation) if head else "gelu",
         "classifier_bias": bool(head and head.transform_bias),
         "embedding_dropout": embedding.dropout,
-        "hidden_activation": write_activation(layer.feed_forward.activation),
+        "hidden_activation": hf.write_activation(layer.feed_forward.activation),
         "hidden_size": encoder.d_model,
         "intermediate_size": layer.feed_forward.d_ff,
         "layer_types": types,
@@ -157,9 +150,8 @@ MODERNBERT = EncoderFamily(
     modules=_MODULES,
     heads={"masked_lm": Head(_HEAD, _read_masked_lm)},
     copies={"embeddings.tok_embeddings.weight": TiedCopy("decoder.weight")},
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
+    settings=hf.settings_table(
+        {
             **ROPE_SETTINGS,
             "attention_bias": Setting(bool, False),
             "attention_dropout": Setting(NUMBER, 0.0),
@@ -181,8 +173,7 @@ MODERNBERT = EncoderFamily(
             "num_hidden_layers": SIZE,
             "vocab_size": SIZE,
         },
-        bookkeeping=BOOKKEEPING
-        | {
+        bookkeeping={
             "classifier_dropout",
             "classifier_pooling",
             "cls_token_id",
@@ -196,7 +187,7 @@ MODERNBERT = EncoderFamily(
             "sparse_pred_ignore_index",
             "sparse_prediction",
         },
-        fixed=FIXED | {"decoder_bias": (True,), "tie_word_embeddings": (True,)},
+        fixed={"decoder_bias": (True,), "tie_word_embeddings": (True,)},
     ),
     sizes={
         "vocab_size": ("embeddings.tok_embeddings.weight", 0),

@@ -5,9 +5,9 @@ from typing import Any
 
 from ...spec import EncoderConfig, TextEmbeddingConfig
 from ...spec.head import HeadConfig
-from ..settings import Setting, SettingsTable, require
+from .. import transformers_settings as hf
+from ..settings import Setting, require
 from ..stacks import expect
-from ..transformers_settings import BOOKKEEPING, FIXED
 from .bert import (
     BUFFERS,
     HEAD_BOOKKEEPING,
@@ -60,11 +60,10 @@ ROBERTA = EncoderFamily(
         "embeddings.word_embeddings.weight": TiedCopy("lm_head.decoder.weight"),
         "lm_head.bias": TiedCopy("lm_head.decoder.bias"),
     },
-    settings=SettingsTable(
-        understood=UNDERSTOOD
-        | {"pad_token_id": Setting(int, 1), "tie_word_embeddings": Setting(bool, True)},
-        bookkeeping=(BOOKKEEPING | HEAD_BOOKKEEPING) - {"pad_token_id"},
-        fixed=FIXED | {"position_embedding_type": ("absolute", None)},
+    settings=hf.settings_table(
+        UNDERSTOOD | {"pad_token_id": Setting(int, 1), "tie_word_embeddings": Setting(bool, True)},
+        bookkeeping=HEAD_BOOKKEEPING,
+        fixed={"position_embedding_type": ("absolute", None)},
     ),
     sizes=SIZES,
     read=_read,

@@ -18,12 +18,12 @@ from ...spec import (
     ScoreConfig,
     TextEmbeddingConfig,
 )
+from .. import transformers_settings as hf
 from ..decoders.family import DecoderFamily
 from ..decoders.gpt2 import MODULES
 from ..fused import both_parts
-from ..settings import SIZE, Setting, SettingsTable, require
+from ..settings import NUMBER, SIZE, Setting, SettingsTable, require
 from ..stacks import StackKind, expect, write_ends
-from ..transformers_settings import BOOKKEEPING, NUMBER
 
 _SIZES = {
     "vocab_size": ("wte.weight", 0),
@@ -112,7 +112,7 @@ _COMMON: dict[str, Any] = {
     "layers": ("h", "n_layer"),
     "buffers": {"h.{i}.attn.bias": "lower_triangle", "h.{i}.attn.masked_bias": None},
 }
-_BOOKKEEPING = BOOKKEEPING | {"architectures"}
+_BOOKKEEPING = hf.BOOKKEEPING | {"architectures"}
 
 NANOGPT = DecoderFamily(
     name="nanogpt",

@@ -14,9 +14,8 @@ from ...spec import (
     TextEmbeddingConfig,
 )
 from ..decoders.family import DecoderFamily
-from ..settings import SIZE, Setting, SettingsTable, require
+from ..settings import NUMBER, SIZE, Setting, SettingsTable, require
 from ..stacks import StackKind, expect
-from ..transformers_settings import NUMBER
 
 _LAYER, _OURS = "_decoders.{i}", "layers.{i}"
 _HEADS = f"{_LAYER}._heads._heads"

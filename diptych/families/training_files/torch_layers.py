@@ -22,6 +22,7 @@ from ...spec.checks.sizes import Shape
 from ..family import Family, Part, Variants
 from ..modules import module_rules, module_templates
 from ..settings import (
+    NUMBER,
     SIZE,
     Setting,
     SettingsTable,
@@ -31,7 +32,6 @@ from ..settings import (
     require,
 )
 from ..stacks import StackKind, expect
-from ..transformers_settings import NUMBER
 
 _OUT = {"out_proj": "out_proj"}
 _APART = {f"{letter}_proj_weight": f"{letter}_proj.weight" for letter in "qkv"}

@@ -3,8 +3,7 @@
 from typing import Any
 
 from ...spec import EncoderConfig, ScoreConfig, VisionEncoderConfig
-from ..settings import Setting
-from ..transformers_settings import NUMBER
+from ..settings import NUMBER, Setting
 from .parts import MODULES, read_image, read_norm, read_text, write_image, write_text
 from .two_towers import TwoTowerFamily, tower_settings
 

@@ -12,19 +12,11 @@ from ...spec import (
     PatchEmbeddingConfig,
     VisionEncoderConfig,
 )
+from .. import transformers_settings as hf
 from ..fused import both_parts
 from ..modules import Modules
-from ..settings import SIZE, Setting, SettingsTable, require
+from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import StackKind
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    LABELS,
-    NUMBER,
-    read_activation,
-    write_activation,
-)
 from .image_family import MODULES, SIZES, TRANSFORMS, ImageFamily, read_square
 
 _LAYER, _OURS = "encoder.layer.{i}", "layers.{i}"
@@ -59,7 +51,7 @@ def _read(values: dict[str, Any]) -> VisionEncoderConfig:
         GatedFeedForwardConfig(d_model=d_model, d_ff=_gated_width(width), bias=True)
         if gated
         else FeedForwardConfig(
-            d_model=d_model, d_ff=width, activation=read_activation(values, "hidden_act")
+            d_model=d_model, d_ff=width, activation=hf.read_activation(values, "hidden_act")
         )
     )
     norm = NormConfig(eps=values["layer_norm_eps"])
@@ -114,7 +106,7 @@ def _write(config: VisionEncoderConfig) -> dict[str, Any]:
         "qkv_bias": layer.attention.qkv_bias,
         "use_mask_token": config.embedding.mask_token,
         "use_swiglu_ffn": gated,
-        **({} if gated else {"hidden_act": write_activation(feed_forward.activation)}),
+        **({} if gated else {"hidden_act": hf.write_activation(feed_forward.activation)}),
     }
 
 
@@ -134,10 +126,9 @@ DINOV2 = ImageFamily(
     architectures=("Dinov2ForImageClassification", "Dinov2Model"),
     modules={**_MODULES, **_PLAIN, **_GATED},
     select=_select,
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
-            **LABELS,
+    settings=hf.settings_table(
+        {
+            **hf.LABELS,
             "attention_probs_dropout_prob": Setting(NUMBER, 0.0),
             "hidden_act": Setting(str, "gelu"),
             "hidden_dropout_prob": Setting(NUMBER, 0.0),
@@ -154,18 +145,14 @@ DINOV2 = ImageFamily(
             "use_mask_token": Setting(bool, True),
             "use_swiglu_ffn": Setting(bool, False),
         },
-        bookkeeping=(
-            BOOKKEEPING
-            | {
-                "apply_layernorm",
-                "out_features",
-                "out_indices",
-                "reshape_hidden_states",
-                "stage_names",
-            }
-        )
-        - LABELS.keys(),
-        fixed={**FIXED, "drop_path_rate": (0.0, None)},
+        bookkeeping={
+            "apply_layernorm",
+            "out_features",
+            "out_indices",
+            "reshape_hidden_states",
+            "stage_names",
+        },
+        fixed={"drop_path_rate": (0.0, None)},
     ),
     sizes=SIZES,
     read=_read,

@@ -12,11 +12,11 @@ from ...rules.rules import Rule
 from ...rules.transforms import Chain, Transform, Unstack
 from ...spec import Config, EncoderWithProjectionConfig, VisionEncoderConfig
 from ...spec.checks.sizes import Shape
+from .. import transformers_settings as hf
 from ..family import Family, Part, Variants
 from ..modules import PARTS, Modules, module_rules
 from ..settings import axis_sizes, check_layer_count, fill_sizes, layer_count, require
 from ..stacks import StackKind, expect
-from ..transformers_settings import label_count, label_settings
 
 _LAYER, _OURS = "encoder.layer.{i}", "layers.{i}"
 _CONV = "embeddings.patch_embeddings.projection"
@@ -110,7 +110,7 @@ class ImageFamily(Family):
         self, encoder: VisionEncoderConfig, values: Mapping[str, Any], rows: int | None
     ) -> EncoderWithProjectionConfig:
         return EncoderWithProjectionConfig(
-            encoder=encoder, projection_dim=label_count(values, rows)
+            encoder=encoder, projection_dim=hf.label_count(values, rows)
         )
 
     @property
@@ -132,9 +132,9 @@ class ImageFamily(Family):
             raise ValueError(f"pooling={encoder.pooling!r}, only {known}")
         wanted = self.write(encoder)
         if isinstance(config, EncoderWithProjectionConfig):
-            labels = label_count(self.settings.values(source or {}), None)
+            labels = hf.label_count(self.settings.values(source or {}), None)
             if labels != config.projection_dim:
-                wanted |= label_settings(config.projection_dim)
+                wanted |= hf.label_settings(config.projection_dim)
         return wanted
 
     def read_back(self, config: Config, values: Mapping[str, Any]) -> Config:

@@ -14,10 +14,10 @@ from ...spec import (
     TextEmbeddingConfig,
     VisionEncoderConfig,
 )
+from .. import transformers_settings as hf
 from ..modules import Modules
-from ..settings import SIZE, Setting, require
+from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import expect
-from ..transformers_settings import NUMBER, read_activation, write_activation
 
 _LAYER, _OURS = "encoder.layers.{i}", "layers.{i}"
 _LAYERS = {
@@ -130,7 +130,7 @@ def read_feed_forward(values: Mapping[str, Any]) -> FeedForwardConfig:
     return FeedForwardConfig(
         d_model=require(values, "hidden_size"),
         d_ff=require(values, "intermediate_size"),
-        activation=read_activation(values, "hidden_act"),
+        activation=hf.read_activation(values, "hidden_act"),
     )
 
 
@@ -169,7 +169,7 @@ def _write_layers(config: EncoderConfig | VisionEncoderConfig) -> dict[str, Any]
     layer = config.layers[0]
     return {
         "attention_dropout": layer.attention.attention_dropout,
-        "hidden_act": write_activation(layer.feed_forward.activation),
+        "hidden_act": hf.write_activation(layer.feed_forward.activation),
         "hidden_size": config.d_model,
         "intermediate_size": layer.feed_forward.d_ff,
         "layer_norm_eps": layer.norm.of(1).eps,

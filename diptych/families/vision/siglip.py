@@ -10,18 +10,9 @@ from ...spec import (
     ScoreConfig,
     VisionEncoderConfig,
 )
-from ..settings import Setting, require
-from ..transformers_settings import NUMBER
+from ..settings import NUMBER, Setting, require
+from . import parts
 from .image_family import ROW
-from .parts import (
-    MODULES,
-    read_feed_forward,
-    read_image,
-    read_norm,
-    read_text,
-    write_image,
-    write_text,
-)
 from .two_towers import TwoTowerFamily, tower_settings
 
 _OURS = "attention_pooling"
@@ -35,24 +26,24 @@ _SETTINGS = {
 def _read_image(values: dict[str, Any]) -> VisionEncoderConfig:
     patches = {"class_token": False}
     if values["vision_use_head"] is False:
-        return read_image(values, patches)
+        return parts.read_image(values, patches)
     pooling = AttentionPoolingConfig(
         attention=AttentionConfig(
             d_model=require(values, "hidden_size"),
             num_heads=require(values, "num_attention_heads"),
         ),
-        feed_forward=read_feed_forward(values),
-        norm=read_norm(values),
+        feed_forward=parts.read_feed_forward(values),
+        norm=parts.read_norm(values),
     )
-    return read_image(values, patches, pooling="attention", attention_pooling=pooling)
+    return parts.read_image(values, patches, pooling="attention", attention_pooling=pooling)
 
 
 def _read_text(values: dict[str, Any]) -> EncoderConfig:
-    return read_text(values, ScoreConfig(), "last")
+    return parts.read_text(values, ScoreConfig(), "last")
 
 
 def _write_image(config: VisionEncoderConfig) -> dict[str, Any]:
-    return write_image(config) | {"vision_use_head": config.pooling == "attention"}
+    return parts.write_image(config) | {"vision_use_head": config.pooling == "attention"}
 
 
 SIGLIP = TwoTowerFamily(
@@ -62,7 +53,7 @@ SIGLIP = TwoTowerFamily(
     summary="SigLIP (SiglipModel, SiglipTextModel, SiglipVisionModel)",
     towers={
         "image": {
-            **MODULES["image"],
+            **parts.MODULES["image"],
             "head.probe": f"{_OURS}.query_param",
             **{
                 f"{_FUSED}_{part}": tuple(f"{_OURS}.attention.{x}_proj.{part}" for x in "qkv")
@@ -73,7 +64,7 @@ SIGLIP = TwoTowerFamily(
             "head.mlp.fc1": f"{_OURS}.feed_forward.up_proj",
             "head.mlp.fc2": f"{_OURS}.feed_forward.down_proj",
         },
-        "text": MODULES["text"],
+        "text": parts.MODULES["text"],
     },
     transforms={
         "head.probe": ROW,
@@ -107,7 +98,7 @@ SIGLIP = TwoTowerFamily(
         },
     },
     read={"image": _read_image, "text": _read_text},
-    write={"image": _write_image, "text": write_text},
+    write={"image": _write_image, "text": parts.write_text},
     projections={"text": "head"},
     projection_setting="projection_size",
     projection_within=True,

@@ -19,11 +19,11 @@ from ...spec import (
     VisionEncoderConfig,
 )
 from ...spec.checks.sizes import Shape
+from .. import transformers_settings as hf
 from ..family import LEFT_OUT, Family, Part, Variants
 from ..modules import Modules, module_rules, module_templates
 from ..settings import SIZE, Setting, SettingsTable, check_layer_count, fill_sizes, layer_count
 from ..stacks import StackKind
-from ..transformers_settings import ARCHITECTURES, BOOKKEEPING, FIXED
 from .image_family import image_side
 from .parts import SIZES, UNDERSTOOD
 
@@ -270,18 +270,18 @@ def tower_settings(
         bookkeeping: Settings that change no number, in this family.
     """
     understood = {tower: UNDERSTOOD[tower] | dict(own[tower]) for tower in TOWERS}
-    ignored = BOOKKEEPING | {*bookkeeping}
+    ignored = hf.BOOKKEEPING | {*bookkeeping}
     nested = {
         f"{theirs}_config{end}": SettingsTable(
             understood=understood[tower],
             bookkeeping=(ignored | {projection_setting}) - understood[tower].keys(),
-            fixed=FIXED,
+            fixed=hf.FIXED,
         )
         for tower, theirs in TOWERS.items()
         for end in ("", "_dict")
     }
     flat = {
-        **ARCHITECTURES,
+        **hf.ARCHITECTURES,
         **understood["image"],
         **understood["text"],
         **dict.fromkeys(nested, Setting(dict)),
@@ -291,7 +291,7 @@ def tower_settings(
     return SettingsTable(
         understood=flat,
         bookkeeping=ignored - (flat.keys() - {"model_type"}),
-        fixed=FIXED,
+        fixed=hf.FIXED,
         nested=nested,
     )
 

@@ -11,17 +11,9 @@ from ...spec import (
     PatchEmbeddingConfig,
     VisionEncoderConfig,
 )
-from ..settings import SIZE, Setting, SettingsTable, require
+from .. import transformers_settings as hf
+from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import StackKind
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    LABELS,
-    NUMBER,
-    read_activation,
-    write_activation,
-)
 from .image_family import (
     MODULES,
     ROW,
@@ -72,7 +64,7 @@ def _read(values: dict[str, Any]) -> VisionEncoderConfig:
             feed_forward=FeedForwardConfig(
                 d_model=d_model,
                 d_ff=require(values, "intermediate_size"),
-                activation=read_activation(values, "hidden_act"),
+                activation=hf.read_activation(values, "hidden_act"),
             ),
             norm=norm,
             dropout=dropout,
@@ -87,7 +79,7 @@ def _write(config: VisionEncoderConfig) -> dict[str, Any]:
     layer = config.layers[0]
     return {
         "attention_probs_dropout_prob": layer.attention.attention_dropout,
-        "hidden_act": write_activation(layer.feed_forward.activation),
+        "hidden_act": hf.write_activation(layer.feed_forward.activation),
         "hidden_dropout_prob": layer.dropout,
         "hidden_size": config.d_model,
         "image_size": write_size(config.embedding.image_size),
@@ -113,10 +105,9 @@ VIT = ImageFamily(
     summary="ViT (ViTModel, ViTForImageClassification), with or without vit.",
     architectures=("ViTForImageClassification", "ViTModel"),
     modules=_MODULES,
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
-            **LABELS,
+    settings=hf.settings_table(
+        {
+            **hf.LABELS,
             "attention_probs_dropout_prob": Setting(NUMBER, 0.0),
             "hidden_act": Setting(str, "gelu"),
             "hidden_dropout_prob": Setting(NUMBER, 0.0),
@@ -131,8 +122,8 @@ VIT = ImageFamily(
             "pooler_output_size": Setting(int),
             "qkv_bias": Setting(bool),
         },
-        bookkeeping=(BOOKKEEPING | {"encoder_stride"}) - LABELS.keys(),
-        fixed={**FIXED, "pooler_act": ("tanh", None)},
+        bookkeeping={"encoder_stride"},
+        fixed={"pooler_act": ("tanh", None)},
     ),
     sizes={**SIZES, "intermediate_size": ("encoder.layer.0.intermediate.dense.weight", 0)},
     read=_read,
