@@ -118,6 +118,7 @@ BLOOM = DecoderFamily(
     sizes={
         "vocab_size": ("word_embeddings.weight", 0),
         "hidden_size": ("word_embeddings.weight", 1),
+        "n_embed": ("word_embeddings.weight", 1),
     },
     read=_read,
     write=_write,

@@ -165,6 +165,7 @@ FALCON = DecoderFamily(
     sizes={
         "vocab_size": ("word_embeddings.weight", 0),
         "hidden_size": ("word_embeddings.weight", 1),
+        "n_embed": ("word_embeddings.weight", 1),
         "ffn_hidden_size": ("h.0.mlp.dense_h_to_4h.weight", 0),
     },
     read=_read,

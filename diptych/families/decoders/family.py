@@ -33,7 +33,8 @@ class DecoderFamily(Family):
         stack_kind: What a decoder's parts must be for ``write`` to read them.
         sizes: Settings that a bare state dict shows: the tensor, without the prefix, and its axis.
         counts: Settings that a bare state dict shows as the length of a list, by its name.
-        experts: Settings that number experts, each of which has tensors of its own.
+        experts: Settings that number experts, each of which has tensors of its own; the first
+            that is given counts.
         flags: Settings that it shows by a tensor that is there or not.
         select: From a config to those of the modules that it has, where names alone do not tell.
         transforms: From their tensors to ours, by their name in ``modules``.
@@ -90,7 +91,8 @@ class DecoderFamily(Family):
         for flag, name in self.flags.items():
             if values[flag] is None:
                 values[flag] = f"{prefix}{name}" in shapes
-        for number in (key, *self.experts):
+        numbers = [name for name in self.experts if values[name] is not None]
+        for number in (key, *numbers[:1]):
             check_layer_count(values[number], shapes, number)
         config = self.read(values)
         return config if self._has_head(values, variants) else replace(config, head=None)

@@ -13,6 +13,7 @@ from ...spec import (
     ScoreConfig,
     TextEmbeddingConfig,
 )
+from ...spec.checks.sizes import check_divides
 from .. import transformers_settings as hf
 from ..modules import Modules
 from ..settings import NUMBER, SIZE, Setting, require
@@ -42,6 +43,7 @@ _TRANSFORMS: dict[str, Transform] = {
 def _read(values: dict[str, Any]) -> DecoderConfig:
     d_model, num_layers = require(values, "n_embd"), require(values, "n_layer")
     vocab_size, num_heads = require(values, "vocab_size"), require(values, "n_head")
+    check_divides(num_heads=num_heads, d_model=d_model)
     norm = NormConfig(eps=values["layer_norm_epsilon"])
     scale = None if values["scale_attn_weights"] else 1.0
     layers = tuple(

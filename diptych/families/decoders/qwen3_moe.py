@@ -111,7 +111,7 @@ QWEN3_MOE = DecoderFamily(
         "hidden_size": parts.SIZES["hidden_size"],
         "moe_intermediate_size": ("layers.0.mlp.experts.0.gate_proj.weight", 0),
     },
-    experts=("num_experts",),
+    experts=("num_experts", "num_local_experts"),
     read=_read,
     write=_write,
     stack_kind=StackKind(
