@@ -20,6 +20,7 @@ def expert_rules(
         num_experts: E.
         leaves: The component's leaves.
     """
+    # Stacked they are (E, out, in); our banks are (E, in, out).
     to_bank = Chain((Stack(num_experts), Transpose((0, 2, 1))))
     return [
         rule(

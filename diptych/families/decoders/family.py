@@ -15,7 +15,7 @@ from ...spec.checks.sizes import Shape
 from ..family import Family, Part, Variants
 from ..modules import PARTS, Modules, module_rules
 from ..rope import ROPE_SPELLINGS
-from ..settings import check_layer_count, fill_sizes, layer_count
+from ..shapes import check_layer_count, fill_sizes, layer_count
 from ..stacks import ANY_STACK, StackKind, expect
 
 _UNTIE = "to read both, give --set tie_word_embeddings=false"

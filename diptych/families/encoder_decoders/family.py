@@ -23,7 +23,7 @@ from ...spec.checks.sizes import Shape
 from ...spec.stack import StackConfig
 from ..family import Family, Part, Variants
 from ..modules import Modules, module_rules, module_templates
-from ..settings import axis_size, check_layer_count, layer_count
+from ..shapes import axis_size, check_layer_count, layer_count
 from ..stacks import ANY_STACK, StackKind, expect
 
 

@@ -23,7 +23,7 @@ from ...spec.head import HeadConfig
 from .. import transformers_settings as hf
 from ..family import Family, Part, Variants
 from ..modules import Modules, module_rules, module_templates
-from ..settings import axis_sizes, check_layer_count, fill_sizes, layer_count
+from ..shapes import axis_sizes, check_layer_count, fill_sizes, layer_count
 from ..stacks import ANY_STACK, StackKind, expect
 
 _GAMMA_BETA = {"weight": "gamma", "bias": "beta"}

@@ -22,15 +22,8 @@ from ...spec import (
 )
 from ...spec.checks.sizes import Shape
 from ..family import Family, Part, Variants
-from ..settings import (
-    SIZE,
-    Setting,
-    SettingsTable,
-    axis_sizes,
-    check_layer_count,
-    layer_count,
-    require,
-)
+from ..settings import SIZE, Setting, SettingsTable, require
+from ..shapes import axis_sizes, check_layer_count, layer_count
 from ..stacks import StackKind
 
 _ATTENTION = {"W_q": "q_proj", "W_k": "k_proj", "W_v": "v_proj", "W_o": "out_proj"}

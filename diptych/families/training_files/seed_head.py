@@ -6,7 +6,8 @@ from typing import Any
 from ...spec import Config, HeadAttentionConfig
 from ...spec.checks.sizes import Shape
 from ..family import Family, Recreated, Variants
-from ..settings import SIZE, SettingsTable, axis_sizes, require
+from ..settings import SIZE, SettingsTable, require
+from ..shapes import axis_sizes
 
 _MASK = "_tril_mask"
 

@@ -21,16 +21,8 @@ from ...spec import (
 from ...spec.checks.sizes import Shape
 from ..family import Family, Part, Variants
 from ..modules import module_rules, module_templates
-from ..settings import (
-    NUMBER,
-    SIZE,
-    Setting,
-    SettingsTable,
-    axis_sizes,
-    check_layer_count,
-    layer_count,
-    require,
-)
+from ..settings import NUMBER, SIZE, Setting, SettingsTable, require
+from ..shapes import axis_sizes, check_layer_count, layer_count
 from ..stacks import StackKind, expect
 
 _OUT = {"out_proj": "out_proj"}

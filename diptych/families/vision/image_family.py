@@ -15,7 +15,8 @@ from ...spec.checks.sizes import Shape
 from .. import transformers_settings as hf
 from ..family import Family, Part, Variants
 from ..modules import PARTS, Modules, module_rules
-from ..settings import axis_sizes, check_layer_count, fill_sizes, layer_count, require
+from ..settings import require
+from ..shapes import axis_sizes, check_layer_count, fill_sizes, layer_count
 from ..stacks import StackKind, expect
 
 _LAYER, _OURS = "encoder.layer.{i}", "layers.{i}"

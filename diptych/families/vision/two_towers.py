@@ -22,7 +22,8 @@ from ...spec.checks.sizes import Shape
 from .. import transformers_settings as hf
 from ..family import LEFT_OUT, Family, Part, Variants
 from ..modules import Modules, module_rules, module_templates
-from ..settings import SIZE, Setting, SettingsTable, check_layer_count, fill_sizes, layer_count
+from ..settings import SIZE, Setting, SettingsTable
+from ..shapes import check_layer_count, fill_sizes, layer_count
 from ..stacks import StackKind
 from .image_family import image_side
 from .parts import SIZES, UNDERSTOOD
