@@ -125,11 +125,14 @@ def test_a_file_without_a_family_ends_the_command(source, tmp_path):
 )
 def test_a_fault_in_a_function_names_file_and_function(source, tmp_path, name, step):
     convert_checkpoint(source, tmp_path / "flax", to="flax", family=load_family(RULES))
-    broken = f"""{RULES.read_text()}
-from dataclasses import replace
-FAMILY = replace(FAMILY, {name}=lambda *_: {{}}["nothing"])
-"""
-    (tmp_path / "rules.py").write_text(broken)
+    text = f"""
+class Broken(DecoderFamily):
+    def {name}(self, *arguments):
+        return {{}}["nothing"]
+
+
+FAMILY = Broken("""
+    (tmp_path / "rules.py").write_text(RULES.read_text().replace("FAMILY = DecoderFamily(", text))
     code, _, err = diptych(*step, "--rules", "rules.py", cwd=tmp_path)
     assert code == 2, err
     assert err.splitlines()[-1] == f"error: rules.py: {name}: KeyError: 'nothing'"

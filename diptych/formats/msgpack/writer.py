@@ -141,7 +141,7 @@ def _integer(value: int) -> bytes:
 
 
 def _head(first: int, width: int, value: int) -> bytes:
-    """Return a first byte and a number behind it, in the fewest bytes of ``width``, twice it, ..."""
+    """Return a first byte and a number behind it, in the fewest bytes of ``width`` doubled."""
     while value >> (8 * width):
         first, width = first + 1, 2 * width
     return bytes([first]) + value.to_bytes(width, "big")
