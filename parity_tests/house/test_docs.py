@@ -10,6 +10,8 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
+import jax_impl
+import torch_impl
 from parity_tests import ROOT
 from parity_tests.house.pages import INPUTS, NOT_RUN, PAGES, blocks, matches, run_page
 
@@ -139,6 +141,14 @@ def test_the_site_and_llms_txt_list_every_page():
     titles = [TITLES.search((ROOT / "docs" / file).read_text())[1] for _, file in pages]
     expected = zip(titles, (f"docs/{file}" for _, file in pages), strict=True)
     assert listed == list(expected)
+
+
+def test_the_api_pages_show_every_public_name():
+    shown = Counter(
+        name for path in PAGES.values() for name in re.findall(r"::: (\S+)", path.read_text())
+    )
+    public = [f"{p.__name__}.{name}" for p in (torch_impl, jax_impl) for name in p.__all__]
+    assert shown == Counter([*public, "diptych", "diptych.convert", "diptych.spec"])
 
 
 def test_nothing_is_fetched_when_a_page_is_read():
