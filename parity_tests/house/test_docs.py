@@ -164,5 +164,5 @@ def test_the_readme_fits_a_terminal():
     lines = PAGES["README.md"].read_text().splitlines()
     assert len(lines) <= 150
     assert PAGES["README.md"].stat().st_size <= 12_000
-    assert all(len(line) <= 120 for line in lines if not line.startswith("|"))
+    assert all(len(line) <= 100 for line in lines if not line.startswith("|"))
     assert all(path.exists() for path in INPUTS.values())
