@@ -14,7 +14,7 @@ import diptych.convert
 import jax_impl
 import torch_impl
 from parity_tests import ROOT
-from parity_tests.house.pages import INPUTS, NOT_RUN, PAGES, blocks, matches, run_page
+from parity_tests.house.pages import NOT_RUN, PAGES, blocks, matches, run_page
 
 MKDOCS = yaml.load((ROOT / "mkdocs.yml").read_text(), yaml.BaseLoader)
 LINK = re.compile(r"(?<!`)!?\[[^\]\n]*\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"")
@@ -107,6 +107,8 @@ def test_what_is_printed_is_compared(said, printed, agrees):
         ("```python\nprint(1)\n```\n\nProse.\n", "prints"),
         ("```text\nx\n```\n", "the output of nothing"),
         ("```rust\nx\n```\n", "never runs"),
+        ("```console\nx\n```\n", "no command"),
+        ("```yaml\n- run: make x\n```\n", "make"),
         ("```console\n$ touch x\n```\n", "touch x"),
         ("```yaml\n- run: diptych verify minilm\n```\n", "has no diptych.json"),
     ],
@@ -169,4 +171,3 @@ def test_the_readme_fits_a_terminal():
     assert len(lines) <= 150
     assert PAGES["README.md"].stat().st_size <= 12_000
     assert all(len(line) <= 100 for line in lines if not line.startswith("|"))
-    assert all(path.exists() for path in INPUTS.values())
