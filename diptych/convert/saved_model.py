@@ -96,7 +96,7 @@ def write_model(
         file_name=FORMATS[names_of_panel.usual_format].name_in(layout),
         steps=plan_steps(leaves, keep, {}, None, where=str(path)),
         dtype=None,
-        files=names_of_panel.files_of(config),
+        files=names_of_panel.files_of(config, None),
         companions={},
         body={"version": VERSION, "layout": layout, "component": component},
     )

@@ -100,7 +100,7 @@ class Tensor:
     def _gather(
         self, source: Source, out: np.ndarray, position: int, strides: tuple[int, ...]
     ) -> None:
-        """Fills ``out``, block by block along its longest stride, never over 16 MiB at a time."""
+        """Fill ``out``, block by block along its longest stride, never over 16 MiB at a time."""
         span = 1 + sum((size - 1) * step for size, step in zip(out.shape, strides, strict=True))
         if span * out.itemsize <= _BLOCK:
             stored = np.empty(span, out.dtype)

@@ -122,7 +122,7 @@ def import_tensorstore(path: Path) -> ModuleType:
 
 @contextmanager
 def store_errors(path: Path, key: str | None = None) -> Iterator[None]:
-    """Makes what TensorStore raises one line of ours."""
+    """Make what TensorStore raises one line of ours."""
     try:
         yield
     except CheckpointError:

@@ -77,7 +77,7 @@ class ZarrLayout:
         ]
 
     def check_chunk(self, size: int) -> None:
-        """Refuses a chunk of ``size`` stored bytes that could not hold a chunk's values.
+        """Refuse a chunk of ``size`` stored bytes that could not hold a chunk's values.
 
         Raises:
             ValueError: If it could not.
