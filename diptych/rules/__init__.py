@@ -10,7 +10,6 @@ from .rules import name_faults as name_faults
 from .rules import raise_faults as raise_faults
 from .rules import rule as rule
 from .templates import TemplateIndex as TemplateIndex
-from .templates import fill_template as fill_template
 from .templates import match_template as match_template
 from .transforms import DELETE as DELETE
 from .transforms import Chain as Chain

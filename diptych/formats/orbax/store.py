@@ -80,6 +80,7 @@ class DatabaseStore:
         with store_errors(path):
             opening = tensorstore.KvStore.open({"driver": "ocdbt", "base": base})
             self._store: Any = opening.result()
+            # One listing: the keys of a database that changes afterwards would not fit its values.
             self._keys = [key.decode() for key in self._store.list().result()]
 
     def keys(self) -> Sequence[str]:
