@@ -59,12 +59,13 @@ def read_family(opened: Opened, options: ReadOptions) -> Checkpoint:
         raise_faults(layout.respell(faults, stored, found, config, rules), where=path)
     buffers, recreated = _read_buffers(found, tensors)
     origin = Origin(found, variants, recreated)
-    return opened.checkpoint(
-        container,
-        layout.name,
-        config,
-        leaves,
-        layout.read_origin(origin, config, where, opened.manifest),
+    return Checkpoint(
+        path=opened.path,
+        container=container,
+        layout=layout.name,
+        config=config,
+        leaves=leaves,
+        **layout.read_origin(origin, config, where, opened.manifest)._asdict(),
         buffers=buffers | travelling,
         ignored={key: raw[key] for key in sorted(ignored) if key in raw},
         source_config=raw,
