@@ -15,7 +15,7 @@ from ..spec import (
     RotaryConfig,
     YarnScaling,
 )
-from .settings import NUMBER, SIZE, Setting, SettingsTable
+from .settings import NUMBER, SIZE, Setting
 
 ROPE_SETTINGS = {
     "max_position_embeddings": Setting(int, 2048),
@@ -29,18 +29,15 @@ ROPE_SPELLINGS = ("rope_theta", "rope_local_base_freq", "rope_scaling", "rope_pa
 """Settings that are written beside each other, in both spellings."""
 
 _LENGTH = "original_max_position_embeddings"
-_OBJECT = SettingsTable(
-    understood={
-        **dict.fromkeys(("beta_fast", "beta_slow", "low_freq_factor", "mscale"), Setting(NUMBER)),
-        **dict.fromkeys(("attention_factor", "factor", "high_freq_factor"), Setting(NUMBER)),
-        **dict.fromkeys(("long_factor", "short_factor"), Setting(list)),
-        **dict.fromkeys(("mscale_all_dim", "partial_rotary_factor"), Setting(NUMBER)),
-        "rope_theta": Setting(NUMBER),
-        "truncate": Setting(bool),
-        _LENGTH: SIZE,
-    }
-)
-"""What is checked of one object; what it may hold depends on its type."""
+_FACTORS = ("factor", "low_freq_factor", "high_freq_factor", "attention_factor")
+_OBJECT = {
+    **dict.fromkeys((*_FACTORS, "beta_fast", "beta_slow", "mscale"), Setting(NUMBER)),
+    **dict.fromkeys(("mscale_all_dim", "partial_rotary_factor", "rope_theta"), Setting(NUMBER)),
+    **dict.fromkeys(("long_factor", "short_factor"), Setting(list)),
+    "truncate": Setting(bool),
+    _LENGTH: SIZE,
+}
+"""Settings in one object of ``rope_parameters``; which it may have depends on its type."""
 
 _NOT_SCALING = {"rope_type", "type", "rope_theta", "partial_rotary_factor"}
 _YARN = ("beta_fast", "beta_slow", "attention_factor", "mscale", "mscale_all_dim", "truncate")
@@ -78,8 +75,9 @@ def read_rotary(
         ValueError: If the spellings contradict each other, or something is not understood.
     """
     where, given = _given(values, layer_type)
-    for fault in _OBJECT.faults({k: v for k, v in given.items() if k in _OBJECT.understood}):
-        raise ValueError(f"{where}: {fault}")
+    for key, value in given.items():
+        if key in _OBJECT and (cause := _OBJECT[key].fault(value)):
+            raise ValueError(f"{where}: {key}: {cause}")
     _check_agreement(values, where, given)
     theta = _agreed(values, where, given, "rope_theta", theta)
     part = _agreed(values, where, given, "partial_rotary_factor", partial or 1.0)

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from ...spec import AttentionConfig, BlockConfig, DecoderConfig, ScoreConfig
+from ...spec import BlockConfig, DecoderConfig, ScoreConfig
 from .. import transformers_settings as hf
 from ..settings import NUMBER, Setting
-from ..stacks import FULL, SLIDING, expect, read_decoder
+from ..stacks import FULL, SLIDING, read_decoder
 from . import parts
 from .family import DecoderFamily
 from .gemma import GEMMA_DEFAULTS, GEMMA_FIXED, embed_scale
@@ -43,13 +43,12 @@ def read_score(values: dict[str, Any]) -> ScoreConfig:
 
 def write_gemma2(config: DecoderConfig) -> dict[str, Any]:
     """Return the settings of Gemma 2 and 3 but those of the rotation."""
-    attention = expect(config.layers[0].attention, AttentionConfig)
-    score, head = attention.score, config.head
+    attention, head = config.layers[0].attention, config.head
+    score = attention.score
     width = 1.0 if score.scale is None else score.scale**-2
     whole = round(width)
-    settings = parts.write_decoder(config, activation="hidden_activation") | parts.write_windows(
-        config
-    )
+    settings = parts.write_decoder(config, activation="hidden_activation")
+    settings |= parts.write_windows(config)
     settings |= {
         "attention_bias": attention.out_bias,
         "attn_logit_softcapping": score.softcap,

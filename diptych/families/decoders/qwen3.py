@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from ...spec import AttentionConfig, BlockConfig, DecoderConfig, QKNormConfig
+from ...spec import BlockConfig, DecoderConfig, QKNormConfig
 from .. import transformers_settings as hf
 from ..settings import Setting
-from ..stacks import expect, read_decoder
+from ..stacks import read_decoder
 from . import parts
 from .family import DecoderFamily
 from .qwen2 import QWEN_WINDOWS, read_qwen_windows, write_qwen_windows
@@ -23,8 +23,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    attention = expect(config.layers[0].attention, AttentionConfig)
-    bias = {"attention_bias": attention.out_bias}
+    bias = {"attention_bias": config.layers[0].attention.out_bias}
     return parts.write_decoder(config) | write_qwen_windows(config) | bias
 
 
