@@ -15,7 +15,7 @@ demo: .venv/ready    ## convert a trained BERT to Flax and prove it identical
 test: .venv/ready    ## the parity suite
 	$(PYTEST)
 
-slow: .venv/ready    ## its long tail
+slow: .venv/ready    ## its long tail, which CI runs too
 	$(PYTEST) -m slow
 
 check: .venv/ready   ## formatting, lint, types

@@ -28,7 +28,7 @@ app = typer.Typer(
     help="Carry checkpoints between PyTorch and JAX, bit for bit, and prove it.",
 )
 
-
+# What convert writes, each value under a name of its own.
 To = StrEnum("To", [(name, name) for name in LAYOUTS])  # type: ignore[misc]
 Format = StrEnum("Format", [(kind, kind) for kind in WRITTEN])  # type: ignore[misc]
 _UNUSUAL = [
@@ -36,6 +36,7 @@ _UNUSUAL = [
     for name, layout in LAYOUTS.items()
     if layout.usual_format != Layout.usual_format
 ]
+
 Source = Annotated[str, typer.Argument(metavar="SRC", help="A checkpoint: file or folder.")]
 Family = Annotated[str | None, typer.Option(help="Take this family instead of detecting one.")]
 ConfigFile = Annotated[

@@ -41,32 +41,20 @@ if TYPE_CHECKING:
     from .saved_model import write_model as write_model
 
 _HOMES = {
-    ".checkpoint": ("Checkpoint",),
-    ".reading": ("open_checkpoint",),
-    ".converter": ("Report", "convert_checkpoint"),
-    ".diff": ("Diff", "diff_checkpoints", "open_pair"),
-    ".saved_model": ("LoadedModel", "read_model", "write_model"),
-    ".inspection": ("Inspection", "inspect_checkpoint"),
-    ".layouts.torch_to_flax": ("layout_rules",),
-    ".manifest": ("verify_manifest",),
-    "..families": ("FAMILIES", "DecoderFamily", "Family", "load_family"),
-    "..families.settings": ("Setting", "SettingsTable"),
-    "..rules": (
-        "Chain",
-        "Join",
-        "Keep",
-        "Permute",
-        "Rule",
-        "Split",
-        "Stack",
-        "Transpose",
-        "Unstack",
-        "convert_tensors",
-        "inverse",
-        "rule",
-    ),
+    ".checkpoint": "Checkpoint",
+    ".converter": "Report convert_checkpoint",
+    ".diff": "Diff diff_checkpoints open_pair",
+    ".inspection": "Inspection inspect_checkpoint",
+    ".layouts.torch_to_flax": "layout_rules",
+    ".manifest": "verify_manifest",
+    ".reading": "open_checkpoint",
+    ".saved_model": "LoadedModel read_model write_model",
+    "..families": "DecoderFamily FAMILIES Family load_family",
+    "..families.settings": "Setting SettingsTable",
+    "..rules": "Chain Join Keep Permute Rule Split Stack Transpose Unstack "
+    "convert_tensors inverse rule",
 }
-_MODULES = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = sorted(_MODULES)
 

@@ -10,21 +10,11 @@ from ..formats.container import Container
 from ..spec import Config
 from .layouts.layout import BUFFER_PREFIX
 from .layouts.lazy_tensors import LazyTensor, cast_tensor
-from .layouts.origin import Origin
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a user says of how a checkpoint is to be read.
-
-    Attributes:
-        family: The family, where neither config nor names tell; a name or a ``Family``. For a
-            panel's own layout, the family that "hf" will mean, where no manifest says it.
-        config: A config.json, or its content, used in place of the folder's own.
-        settings: Single settings that complete or replace those of the configuration.
-        key: Path of the dictionary to read inside a training file.
-        ignore_settings: Settings to accept although they are not understood.
-    """
+    """What a user says of how a checkpoint is to be read: the arguments of ``open_checkpoint``."""
 
     family: str | Family | None = None
     config: str | Path | Mapping[str, Any] | None = None
@@ -98,7 +88,6 @@ class Opened:
         given: The configuration, {} where there is none.
         where: The file to name where the configuration is at fault.
         manifest: What was written with it, None if nothing of ours was.
-        companions: Files that travel along, by their path in the folder.
     """
 
     path: Path
@@ -106,33 +95,3 @@ class Opened:
     given: Mapping[str, Any]
     where: str
     manifest: Mapping[str, Any] | None
-    companions: Mapping[str, Path]
-
-    def checkpoint(
-        self,
-        container: Container,
-        layout: str,
-        config: Config,
-        leaves: Mapping[str, LazyTensor],
-        origin: Origin,
-        *,
-        buffers: Mapping[str, LazyTensor],
-        ignored: Mapping[str, Any],
-        source_config: Mapping[str, Any] | None = None,
-        notes: tuple[str, ...],
-    ) -> Checkpoint:
-        """Return the checkpoint that this is, given what was understood of it."""
-        return Checkpoint(
-            path=self.path,
-            container=container,
-            layout=layout,
-            config=config,
-            leaves=leaves,
-            **origin._asdict(),
-            buffers=buffers,
-            ignored=ignored,
-            source_config=source_config,
-            companions=self.companions,
-            dtype=self.manifest.get("dtype") if self.manifest else None,
-            notes=notes,
-        )

@@ -156,6 +156,7 @@ def _put_in_place(stage: Path, dst: Path) -> None:
     is_there = dst.exists()
     if is_there:
         os.chmod(new, dst.stat().st_mode & 0o7777)
+    # An exchange leaves no moment without a whole folder at the destination, whatever is killed.
     if not _rename_in_one_step(new, dst, _EXCHANGE if is_there else _NOREPLACE):
         if is_there:
             os.rename(dst, stage / _OLD)

@@ -1,7 +1,7 @@
 """What a conversion will write, from headers only; every tensor and file is accounted for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from ..tensors.cast import target_code
 from .checkpoint import Checkpoint
 from .layouts.layout import HF, LAYOUTS
 from .layouts.lazy_tensors import LazyTensor
+from .layouts.origin import usual_origin
 from .manifest import VERSION
 
 
@@ -87,24 +88,23 @@ def make_plan(
     """
     layout = LAYOUTS[to]
     form = FORMATS[container or layout.usual_format]
-    family = checkpoint.family
-    if layout.is_of_family:
-        family = family or _only_family(checkpoint)
-    files = layout.files(checkpoint, family, dtype)
-    origin = layout.origin(checkpoint, family)
-    rules = layout.rules(checkpoint, family)
-    buffers = layout.buffers(checkpoint, origin.recreated)
-    steps = plan_steps(checkpoint.leaves, rules, buffers, dtype, where=str(checkpoint.path))
-    tells_spelling = layout.is_original or origin.spelling == HF.name
+    if layout.is_of_family and checkpoint.family is None:
+        origin = usual_origin(_only_family(checkpoint), checkpoint.config)
+        checkpoint = replace(checkpoint, **origin._asdict())
+    family, recreated = checkpoint.family, checkpoint.recreated
+    files, buffers = layout.files(checkpoint, dtype), layout.buffers(checkpoint)
+    rules, where = layout.rules(checkpoint), str(checkpoint.path)
+    steps = plan_steps(checkpoint.leaves, rules, buffers, dtype, where=where)
+    tells_spelling = layout.is_original or checkpoint.spelling == HF.name
     body = {
         "version": VERSION,
         "layout": to,
         "component": checkpoint.component,
         "family": family.name if family else None,
         "family_version": family.version if family else None,
-        "variants": list(origin.variants),
-        "spelling": None if tells_spelling else origin.spelling,
-        "recreated": {name: entry._asdict() for name, entry in sorted(origin.recreated.items())},
+        "variants": list(checkpoint.variants),
+        "spelling": None if tells_spelling else checkpoint.spelling,
+        "recreated": {name: entry._asdict() for name, entry in sorted(recreated.items())},
         "buffers": sorted(checkpoint.buffers),
         "ignored_settings": dict(checkpoint.ignored),
         "dtype": dtype,

@@ -56,22 +56,15 @@ def read_checkpoint(src: str | Path, options: ReadOptions) -> Checkpoint:
     given, where = _configuration(folder, options.config, container)
     manifest = read_manifest(folder) if folder and (folder / MANIFEST).exists() else None
     companions = find_companions(folder, container) if folder else {}
-    opened = Opened(path, container, given, where, manifest, companions)
+    opened = Opened(path, container, given, where, manifest)
     if not is_component(given):
-        return read_family(opened, options)
-    if options.settings or options.ignore_settings:
+        checkpoint = read_family(opened, options)
+    elif options.settings or options.ignore_settings:
         raise CheckpointError(f"{where}: holds the component's config: no setting can be given")
-    checkpoint = read_panel(opened, options.family)
-    came_from = manifest.get("family") if manifest else None
-    family = checkpoint.family
-    if came_from and family and family.name != came_from:
-        left_out = ", ".join(checkpoint.buffers) or "nothing"
-        note = f"from {came_from}, taken as {family.name}: {left_out} left out"
-        return replace(checkpoint, buffers={}, notes=(*checkpoint.notes, note))
-    if folder and (folder / "source_config.json").exists():
-        source = contained(folder, "source_config.json", folder)
-        return replace(checkpoint, source_config=read_json(source))
-    return checkpoint
+    else:
+        checkpoint = _with_source(read_panel(opened, options.family), folder, manifest or {})
+    dtype = manifest.get("dtype") if manifest else None
+    return replace(checkpoint, companions=companions, dtype=dtype)
 
 
 def open_container(src: str | Path, options: ReadOptions) -> Container:
@@ -87,6 +80,24 @@ def open_container(src: str | Path, options: ReadOptions) -> Container:
 def has_configuration(src: str | Path) -> bool:
     """Return whether a configuration lies beside the weights."""
     return any((Path(src) / name).exists() for name in CONFIGS)
+
+
+def _with_source(
+    checkpoint: Checkpoint, folder: Path | None, manifest: Mapping[str, Any]
+) -> Checkpoint:
+    """Return a checkpoint of ours with the configuration of the family that it came from.
+
+    Taken as of another family, it keeps neither that nor the buffers.
+    """
+    came_from, family = manifest.get("family"), checkpoint.family
+    if came_from and family and family.name != came_from:
+        left_out = ", ".join(checkpoint.buffers) or "nothing"
+        note = f"from {came_from}, taken as {family.name}: {left_out} left out"
+        return replace(checkpoint, buffers={}, notes=(*checkpoint.notes, note))
+    if folder is None or not (folder / "source_config.json").exists():
+        return checkpoint
+    source = contained(folder, "source_config.json", folder)
+    return replace(checkpoint, source_config=read_json(source))
 
 
 def _configuration(

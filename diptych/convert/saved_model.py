@@ -13,7 +13,7 @@ from ..spec.checks.sizes import check_names_and_shapes
 from ..tensors.cast import cast_code
 from ..tensors.dtypes import code_of
 from .checkpoint import Checkpoint
-from .layouts.layout import BUFFER_PREFIX, LAYOUTS, PanelLayout
+from .layouts.layout import BUFFER_PREFIX, LAYOUTS, PANEL_LAYOUTS, PanelLayout
 from .layouts.lazy_tensors import LazyTensor
 from .manifest import VERSION
 from .plan import Plan, make_plan, plan_steps
@@ -78,25 +78,27 @@ def write_model(
         overwrite: Whether a checkpoint folder that is there may be replaced.
 
     Raises:
-        ValueError: If a name, shape or the destination is refused.
+        ValueError: If the layout, a name, a shape or the destination is refused.
         OutputError: If the destination cannot be written.
     """
     if component != config.component:
         raise ValueError(f"component={component!r} is not that of {type(config).__name__}")
-    names_of_panel = LAYOUTS[layout]
-    assert isinstance(names_of_panel, PanelLayout)
-    expected = names_of_panel.shapes(config)
+    panel = LAYOUTS.get(layout)
+    if not isinstance(panel, PanelLayout):
+        names = ", ".join(repr(each.name) for each in PANEL_LAYOUTS)
+        raise ValueError(f"layout={layout!r} must be one of {names}")
+    expected = panel.shapes(config)
     given = {name: tuple(values.shape) for name, values in tensors.items()}
     check_names_and_shapes(expected, given, what=f"tensors of {component}")
     leaves = {name: _in_memory(values) for name, values in tensors.items()}
     keep = tuple(rule(name, name) for name in tensors)
     plan = Plan(
         layout=layout,
-        container=names_of_panel.usual_format,
-        file_name=FORMATS[names_of_panel.usual_format].name_in(layout),
+        container=panel.usual_format,
+        file_name=FORMATS[panel.usual_format].name_in(layout),
         steps=plan_steps(leaves, keep, {}, None, where=str(path)),
         dtype=None,
-        files=names_of_panel.files_of(config),
+        files=panel.files_of(config, None),
         companions={},
         body={"version": VERSION, "layout": layout, "component": component},
     )

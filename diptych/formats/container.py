@@ -32,7 +32,7 @@ class Container:
     """A checkpoint's tensors, from headers only.
 
     Attributes:
-        kind: "safetensors", "pt", "msgpack" or "orbax".
+        kind: A key of ``FORMATS``.
         files: The files that were opened, the index first where there is one.
         tensors: The tensors by name; empty where a file has several dictionaries that hold
             tensors, of which ``select`` takes one.

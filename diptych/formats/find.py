@@ -36,7 +36,7 @@ def find_container(path: Path) -> Container:
     start = source.read(0, 512)
     for form in FORMATS.values():
         if form.sniff(start, source.size):
-            return form.pick(form.read(path))
+            return form.pick(form.reader()(path))
     kind = identify(start, source.size)
     raise fault(path, f"is {kind}" if kind else "is no checkpoint that is read")
 

@@ -1,16 +1,18 @@
 """What the rest of Diptych asks of a kind of container."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
 
     from .container import Container
     from .output import Planned
+
+WriteFile: TypeAlias = "Callable[[Path, Sequence[Planned], Iterable[tuple[str, np.ndarray]]], None]"
+"""Writes one new file: its path, the plan of its tensors, and their names and values in order."""
 
 INDEX_SUFFIX = ".index.json"
 """The ending of an index of shards, behind that of the files that it names."""
@@ -20,7 +22,7 @@ class Format:
     """A kind of container; the one instance of each subclass is listed in ``FORMATS``.
 
     Readers and writers are imported inside the methods: the command names all kinds at its start.
-    A kind that is only read leaves ``file_name`` empty and ``write_file`` alone.
+    A kind that is only read leaves ``file_name`` empty and ``writer`` alone.
 
     Attributes:
         kind: What users call it.
@@ -53,11 +55,11 @@ class Format:
         """Return whether a file is of this kind, by its first 512 bytes and its size."""
         return False
 
-    def read(self, path: Path) -> "Container":
-        """Return what one file holds, from headers only.
+    def reader(self) -> Callable[[Path], "Container"]:
+        """Return the function that reads the headers of one file.
 
-        Raises:
-            CheckpointError: If the file is damaged, is something else, or holds what is not read.
+        It raises CheckpointError if the file is damaged, is something else, or holds what is not
+        read.
         """
         raise NotImplementedError
 
@@ -69,19 +71,19 @@ class Format:
         """Return the model in a file, or in an index and the files that it names.
 
         Raises:
-            CheckpointError: As ``read``.
+            CheckpointError: If it is damaged, is something else, or holds what is not read.
         """
         from .shards import read_sharded
 
         if path.name.endswith(INDEX_SUFFIX):
-            return self.pick(read_sharded(path, self.read, self.separator))
-        return self.pick(self.read(path))
+            return self.pick(read_sharded(path, self.reader(), self.separator))
+        return self.pick(self.reader()(path))
 
     def open_subfolders(self, folder: Path) -> "Container | None":
         """Return what lies below a folder that has no files of weights itself, None for nothing.
 
         Raises:
-            CheckpointError: As ``read``.
+            CheckpointError: If it is damaged, is something else, or holds what is not read.
         """
         return None
 
@@ -117,18 +119,11 @@ class Format:
         """
         from .shards import write_sharded
 
-        write_file = partial(self.write_file, metadata=metadata)
+        writer = self.writer(metadata)
         return write_sharded(
-            folder, file_name, plan, arrays, max_shard_size, write_file, self.separator
+            folder, file_name, plan, arrays, max_shard_size, writer, self.separator
         )
 
-    def write_file(
-        self,
-        path: Path,
-        plan: "Sequence[Planned]",
-        arrays: "Iterable[tuple[str, np.ndarray]]",
-        *,
-        metadata: Mapping[str, str],
-    ) -> None:
-        """Write a single file; as ``write``."""
+    def writer(self, metadata: Mapping[str, str]) -> WriteFile:
+        """Return the function that writes a single file with these texts in its header."""
         raise NotImplementedError

@@ -12,7 +12,7 @@ _MOST_BYTES = 2**63 - 1
 
 
 def check_name(name: str) -> None:
-    """Refuses a name that could not be printed, or that a tool could take for a path.
+    """Refuse a name that could not be printed, or that a tool could take for a path.
 
     Raises:
         ValueError: If it is one; says which rule it breaks.
@@ -26,7 +26,7 @@ def check_name(name: str) -> None:
 
 
 def check_shape(dtype: str, shape: tuple[int, ...]) -> int:
-    """Refuses a shape that no array can have.
+    """Refuse a shape that no array can have.
 
     Args:
         dtype: A code of ``diptych.tensors.dtypes``.

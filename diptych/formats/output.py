@@ -48,7 +48,7 @@ class OutputFile:
         return self
 
     def write(self, data: bytes | bytearray | memoryview, position: int) -> None:
-        """Writes all bytes from a position on."""
+        """Write all bytes from a position on."""
         self._file.seek(position)
         rest = memoryview(data)
         while rest:

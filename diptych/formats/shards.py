@@ -9,7 +9,7 @@ import numpy as np
 from ..spec import CheckpointError
 from .container import Container
 from .errors import fault
-from .format import INDEX_SUFFIX
+from .format import INDEX_SUFFIX, WriteFile
 from .json import JsonReader, render_json
 from .limits import find_twins
 from .output import OutputFile, Planned
@@ -67,10 +67,10 @@ def write_sharded(
     plan: Sequence[Planned],
     arrays: Iterable[tuple[str, np.ndarray]],
     max_shard_size: int | None,
-    write_file: Callable[[Path, Sequence[Planned], Iterable[tuple[str, np.ndarray]]], None],
+    write_file: WriteFile,
     separator: str = ".",
 ) -> tuple[str, ...]:
-    """Writes one file, or several with an index when one would be larger than allowed.
+    """Write one file, or several with an index when one would be larger than allowed.
 
     Args:
         folder: Where to write; the files must not exist.

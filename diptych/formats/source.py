@@ -17,7 +17,7 @@ class Source(Protocol):
     path: Path
 
     def read_into(self, buffer: memoryview, position: int) -> None:
-        """Fills the whole buffer with the bytes from a position on."""
+        """Fill the whole buffer with the bytes from a position on."""
 
     def for_parts(self) -> "Source":
         """Return a source of the same bytes, of which parts can be read at little cost."""

@@ -100,13 +100,16 @@ class Tensor:
     def _gather(
         self, source: Source, out: np.ndarray, position: int, strides: tuple[int, ...]
     ) -> None:
-        """Fills ``out``, block by block along its longest stride, never over 16 MiB at a time."""
+        """Fill ``out``, block by block along its longest stride, never over 16 MiB at a time."""
+        # What lies between the first and the last element is read at one go and then strided in
+        # memory: a read per element would be slow, and the whole span may be many times the tensor.
         span = 1 + sum((size - 1) * step for size, step in zip(out.shape, strides, strict=True))
         if span * out.itemsize <= _BLOCK:
             stored = np.empty(span, out.dtype)
             source.read_into(_bytes(stored), position)
             out[...] = as_strided(stored, out.shape, [step * out.itemsize for step in strides])
             return
+        # Cut where neighbours lie farthest apart: the blocks' spans then overlap least.
         axis = max(range(out.ndim), key=lambda index: strides[index] * (out.shape[index] > 1))
         step = strides[axis] * out.itemsize
         count = max(1, _BLOCK // step - 1)

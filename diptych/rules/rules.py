@@ -152,6 +152,7 @@ def name_faults(names: Collection[str]) -> list[str]:
     faults = []
     seen: dict[str, str] = {}
     for name in names:
+        # "01" and "1" would be one place in a list, but are two keys of a dictionary.
         plain = re.sub(r"(?<![^.])0+(?=\d+(?:\.|$))", "", name)
         if plain in seen:
             faults.append(f"{name}: collides with {seen[plain]}")

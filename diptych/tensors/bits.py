@@ -36,7 +36,7 @@ def contiguous(array: np.ndarray) -> np.ndarray:
         return array
     bits = bit_view(array)
     if bits.ndim != 2 or not bits.flags.f_contiguous:
-        return bits.copy(order="C").view(array.dtype)
+        return bits.copy(order="C").view(array.dtype)  # as bits, so that no NaN is touched
     # A transposed matrix: in strips, as whole rows it would miss the cache at every number.
     copy = np.empty(bits.shape, bits.dtype)
     for start in range(0, bits.shape[1], _STRIP):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from diptych.convert import write_model
 from diptych.convert.layouts.layout import FLAX
 from diptych.convert.layouts.torch_to_flax import TORCH_TO_FLAX, layout_rules
 from diptych.rules import convert_tensors, inverse
@@ -84,3 +85,16 @@ def test_kernels_of_convolutions_keep_every_value_at_its_place():
 def test_a_leaf_of_no_kind_is_refused(name):
     with pytest.raises(CheckpointError, match="no rule covers it"):
         convert_tensors({name: np.zeros((2, 2))}, layout_rules(LAYER))
+
+
+@pytest.mark.parametrize("layout", ["hf", "hf-flax", "linen"])
+def test_a_component_is_written_in_the_layout_of_a_panel_alone(tmp_path, layout):
+    tensors = {name: np.ones(leaf.shape) for name, leaf in LAYER.leaves().items()}
+    with pytest.raises(ValueError, match=f"layout='{layout}' must be one of 'torch', 'flax'"):
+        write_model(
+            tmp_path / "out",
+            component=LAYER.component,
+            config=LAYER,
+            tensors=tensors,
+            layout=layout,
+        )

@@ -101,9 +101,9 @@ def _texts() -> Iterator[Case]:
         ("a comment", b'{/**/"w":1}', "a string expected"),
         ("a broken escape", b'{"w\\q":1}', "escape"),
         ("a line feed in a name", b'{"w\n":1}', "control character"),
-        ("a key twice", f'{{"w":{entry},"w":{entry}}}'.encode(), "key 'w' twice"),
+        ("a key twice", f'{{"w":{entry},"w":{entry}}}'.encode(), "key 'w' stands twice"),
         ("metadata twice", b'{"__metadata__":{},"__metadata__":{}}', "twice"),
-        ("a metadata key twice", b'{"__metadata__":{"a":"1","a":"2"}}', "key 'a' twice"),
+        ("a metadata key twice", b'{"__metadata__":{"a":"1","a":"2"}}', "key 'a' stands twice"),
         ("metadata of numbers", b'{"__metadata__":{"a":1}}', "a string expected"),
         ("metadata as text", b'{"__metadata__":"pt"}', "'{' expected"),
         ("half a surrogate in metadata", b'{"__metadata__":{"a":"\\ud800"}}', "surrogates"),
@@ -152,7 +152,7 @@ def _entries() -> Iterator[Case]:
         yield f"no {field}", safetensors_file({"w": entry}), "needs dtype, shape"
     yield "NaN", safetensors_file(b'{"w":{"dtype":"F32","shape":[NaN]}}'), "integer expected"
     twice = b'{"w":{"dtype":"F32","dtype":"I32","shape":[2],"data_offsets":[0,8]}}'
-    yield "a field twice", safetensors_file(twice), "key 'dtype' twice"
+    yield "a field twice", safetensors_file(twice), "key 'dtype' stands twice"
     yield "an entry as text", safetensors_file({"w": "F32"}), "'{' expected"
     yield "no entry", safetensors_file({"w": None}), "'{' expected"
 

@@ -204,7 +204,7 @@ MALFORMED: tuple[tuple[str, Callable[[Path], object], str], ...] = (
     ("a lie about the size", lie_about_size, "total_size is 61, but the tensors have 60"),
     ("a shard cut", lambda folder: os.truncate(folder / SECOND, 40), "truncated"),
     ("a shard that is a page", lambda folder: (folder / FIRST).write_text("<html>"), "a web page"),
-    ("a key twice", rewrite_index(TWICE), "key 'a' twice"),
+    ("a key twice", rewrite_index(TWICE), "key 'a' stands twice"),
     ("an empty index", rewrite_index(""), "'{' expected"),
     ("an index cut", rewrite_index(TWICE[:40]), "is no index of shards"),
     ("an index without a map", rewrite_index("{}"), "no weight_map"),

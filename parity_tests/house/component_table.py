@@ -80,6 +80,12 @@ def component_table(kind: str) -> str:
     return "\n".join(rows) + "\n"
 
 
+def component_api(kind: str) -> str:
+    """Return the directives in Markdown that show the docstrings of both panels."""
+    panels = "\n\n".join(f'=== "{p}"\n\n    ::: {p}.NAME' for p in ("torch_impl", "jax_impl"))
+    return "\n".join(f"## NAME\n\n{panels}\n".replace("NAME", name) for name in KINDS[kind])
+
+
 def family_table(kind: str) -> str:
     """Return the table in Markdown: what each family of a kind reads."""
     rows = ["| family | what it reads |", "| --- | --- |"]
@@ -153,6 +159,10 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "kinds": ("README.md", kinds_table),
     **{
         f"components: {kind}": (f"docs/components/{kind}.md", partial(component_table, kind))
+        for kind in KINDS
+    },
+    **{
+        f"api: {kind}": (f"docs/components/{kind}.md", partial(component_api, kind))
         for kind in KINDS
     },
     **{

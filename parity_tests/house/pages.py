@@ -113,6 +113,7 @@ def run_page(page: str) -> list[Ran]:
             elif block.language == "text":
                 assert python is not None, f"line {_line(page, block)}: the output of nothing"
                 ran.append(Ran(python.text, block.text, out.getvalue(), block.start, block.end))
+                python = None
             elif block.language == "console":
                 ran += _session(block)
             elif block.language == "yaml":
@@ -128,6 +129,7 @@ def _line(page: str, block: Block) -> int:
 
 def _session(block: Block) -> list[Ran]:
     """Run the commands of a console."""
+    assert block.text.startswith("$ "), f"{block.text}: no command"
     ran = []
     code = 0
     found = re.finditer(r"^\$ ((?:.*\\\n)*.*\n)((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE)
@@ -153,6 +155,7 @@ def _workflow(block: Block) -> list[Ran]:
     steps = [shlex.split(step) for step in re.findall(r"- run: (.*)", block.text)]
     for words in steps:
         if " ".join(words) not in NOT_RUN:
+            assert words[0] == "diptych", words
             code, printed = run_diptych(words[1:])
             assert code == 0, printed
     return []

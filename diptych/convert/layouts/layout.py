@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ...families import Family, Recreated, Variants
+    from ...families import Family
     from ...formats.tensor import Tensor
     from ...rules import Rule
     from ...spec import Config
@@ -46,36 +46,25 @@ class Layout:
     is_of_family: bool = False
     is_original: bool = False
 
-    def rules(self, checkpoint: "Checkpoint", family: "Family | None") -> "tuple[Rule, ...]":
+    def rules(self, checkpoint: "Checkpoint") -> "tuple[Rule, ...]":
         """Return the rules from canonical names to those on disk."""
         raise NotImplementedError
 
-    def files(
-        self, checkpoint: "Checkpoint", family: "Family | None", dtype: str | None
-    ) -> dict[str, bytes]:
+    def files(self, checkpoint: "Checkpoint", dtype: str | None) -> dict[str, bytes]:
         """Return the small files beside the weights, by name.
 
         Args:
             checkpoint: What is read.
-            family: The family whose names are written.
             dtype: Code that floating tensors are cast to, None for no cast.
         """
         raise NotImplementedError
 
-    def origin(self, checkpoint: "Checkpoint", family: "Family | None") -> "Origin":
-        """Return what a manifest says of the family's spelling, so that the way back is known."""
-        from .origin import Origin
-
-        return Origin(family, checkpoint.variants, checkpoint.recreated, checkpoint.spelling)
-
-    def buffers(
-        self, checkpoint: "Checkpoint", recreated: "Mapping[str, Recreated]"
-    ) -> "dict[str, LazyTensor]":
+    def buffers(self, checkpoint: "Checkpoint") -> "dict[str, LazyTensor]":
         """Return what is written beside the parameters, by name on disk."""
         from .lazy_tensors import made_tensor
 
         if self.is_original:
-            made = {name: made_tensor(entry) for name, entry in recreated.items()}
+            made = {name: made_tensor(entry) for name, entry in checkpoint.recreated.items()}
             return {**checkpoint.buffers, **made}
         return {f"{BUFFER_PREFIX}{name}": buffer for name, buffer in checkpoint.buffers.items()}
 
@@ -123,33 +112,20 @@ class FamilyLayout(Layout):
         """Return family and spelling of what is read, given what its names alone tell."""
         return found
 
-    def rules(self, checkpoint: "Checkpoint", family: "Family | None") -> "tuple[Rule, ...]":
+    def rules(self, checkpoint: "Checkpoint") -> "tuple[Rule, ...]":
         from ...rules import inverse
 
-        assert family is not None
-        return inverse(family.rules(checkpoint.config, self.variants(checkpoint, family)))
+        assert checkpoint.family is not None
+        return inverse(checkpoint.family.rules(checkpoint.config, checkpoint.variants))
 
-    def variants(self, checkpoint: "Checkpoint", family: "Family") -> "Variants":
-        """Return the spellings that are written: those that were found, or the family's usual."""
-        return self.origin(checkpoint, family).variants
-
-    def origin(self, checkpoint: "Checkpoint", family: "Family | None") -> "Origin":
-        from .origin import usual_origin
-
-        if checkpoint.family is family:
-            return super().origin(checkpoint, family)
-        return usual_origin(family, checkpoint.config)._replace(spelling=checkpoint.spelling)
-
-    def files(
-        self, checkpoint: "Checkpoint", family: "Family | None", dtype: str | None
-    ) -> dict[str, bytes]:
+    def files(self, checkpoint: "Checkpoint", dtype: str | None) -> dict[str, bytes]:
         from ...formats.json import render_json
         from ...spec import CheckpointError
         from ...tensors.cast import CAST_DTYPES
 
-        assert family is not None
+        assert checkpoint.family is not None
         try:
-            settings = family.write_config(checkpoint.config, checkpoint.source_config)
+            settings = checkpoint.family.write_config(checkpoint.config, checkpoint.source_config)
         except CheckpointError:
             raise
         except ValueError as error:
@@ -217,17 +193,16 @@ class LinenLayout(FamilyLayout):
         recreated = found.family.usual_buffers(config)
         return found._replace(recreated=recreated, spelling=self.name)
 
-    def rules(self, checkpoint: "Checkpoint", family: "Family | None") -> "tuple[Rule, ...]":
+    def rules(self, checkpoint: "Checkpoint") -> "tuple[Rule, ...]":
+        from ...rules import inverse
         from .linen import linen_rules
 
+        family, config, variants = checkpoint.family, checkpoint.config, checkpoint.variants
         assert family is not None
-        return linen_rules(super().rules(checkpoint, family), family.linen_norm)
-
-    def variants(self, checkpoint: "Checkpoint", family: "Family") -> "Variants":
-        # Flax never had the spellings of old torch files, nor copies of tied weights.
-        if checkpoint.family is family and checkpoint.spelling == self.name:
-            return checkpoint.variants
-        return family.usual_variants(checkpoint.config)
+        if checkpoint.spelling != self.name:
+            # Flax never had the spellings of old torch files, nor copies of tied weights.
+            variants = family.usual_variants(config)
+        return linen_rules(inverse(family.rules(config, variants)), family.linen_norm)
 
 
 class PanelLayout(Layout):
@@ -258,17 +233,13 @@ class PanelLayout(Layout):
             )
         }
 
-    def rules(self, checkpoint: "Checkpoint", family: "Family | None") -> "tuple[Rule, ...]":
+    def rules(self, checkpoint: "Checkpoint") -> "tuple[Rule, ...]":
         return self.rules_of(checkpoint.config)
 
-    def files(
-        self, checkpoint: "Checkpoint", family: "Family | None", dtype: str | None
-    ) -> dict[str, bytes]:
+    def files(self, checkpoint: "Checkpoint", dtype: str | None) -> dict[str, bytes]:
         return self.files_of(checkpoint.config, checkpoint.source_config)
 
-    def files_of(
-        self, config: "Config", source: Mapping[str, Any] | None = None
-    ) -> dict[str, bytes]:
+    def files_of(self, config: "Config", source: Mapping[str, Any] | None) -> dict[str, bytes]:
         """Return the component's ``config.json``, and the source's own configuration beside it."""
         from ...formats.json import render_json
 

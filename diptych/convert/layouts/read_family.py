@@ -51,23 +51,21 @@ def read_family(opened: Opened, options: ReadOptions) -> Checkpoint:
         expected, rules = config.leaves(), found.rules(config, variants)
     except CheckpointError:
         raise
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise CheckpointError(f"{where}: {error}") from None
-    except (ArithmeticError, AttributeError, LookupError) as error:
-        cause = f"{found.name} cannot be read with these settings: {type(error).__name__}: {error}"
-        raise CheckpointError(f"{where}: {cause}") from error
     parameters = {name: t for name, t in tensors.items() if not found.is_buffer(name)}
     leaves, faults = read_leaves(parameters, rules, expected)
     if faults:
         raise_faults(layout.respell(faults, stored, found, config, rules), where=path)
     buffers, recreated = _read_buffers(found, tensors)
     origin = Origin(found, variants, recreated)
-    return opened.checkpoint(
-        container,
-        layout.name,
-        config,
-        leaves,
-        layout.read_origin(origin, config, where, opened.manifest),
+    return Checkpoint(
+        path=opened.path,
+        container=container,
+        layout=layout.name,
+        config=config,
+        leaves=leaves,
+        **layout.read_origin(origin, config, where, opened.manifest)._asdict(),
         buffers=buffers | travelling,
         ignored={key: raw[key] for key in sorted(ignored) if key in raw},
         source_config=raw,

@@ -47,13 +47,13 @@ def read_panel(opened: Opened, asked: str | Family | None) -> Checkpoint:
     layout = _best(names, parameters, manifest.get("layout", TORCH.name))
     leaves, faults = read_leaves(parameters, rules[layout], config.leaves())
     raise_faults(faults, where=str(container.files[0]))
-    origin = recorded_origin(config, where, manifest, asked)
-    return opened.checkpoint(
-        container,
-        layout,
-        config,
-        leaves,
-        origin,
+    return Checkpoint(
+        path=opened.path,
+        container=container,
+        layout=layout,
+        config=config,
+        leaves=leaves,
+        **recorded_origin(config, where, manifest, asked)._asdict(),
         buffers=buffers,
         ignored=manifest.get("ignored_settings", {}),
         notes=(*container.notes, *notes),

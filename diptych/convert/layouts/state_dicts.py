@@ -55,6 +55,7 @@ def _outside(container: Container) -> list[str]:
         for path, branch in container.tree.items()
         if branch.tensors and not is_chosen(path)
     ]
+    # Beside the chosen one: what the dictionaries around it hold, and those without any tensor.
     for path, branch in container.tree.items():
         inner = [key.removeprefix(f"{path}.") for key in chosen if _lies_in(key, path)]
         beside = {**branch.others, **branch.refused} if inner else {}

@@ -1,16 +1,13 @@
 """What ``flax.serialization`` writes: one tree of arrays in msgpack."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..format import Format
+from ..format import Format, WriteFile
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ..container import Container
-    from ..output import Planned
 
 
 class Msgpack(Format):
@@ -30,27 +27,20 @@ class Msgpack(Format):
         key = start[{0xDE: 3, 0xDF: 5}.get(start[0], 1) :][:1]
         return bool(key) and (0xA0 <= key[0] < 0xC0 or key[0] in (0xD9, 0xDA))
 
-    def read(self, path: Path) -> "Container":
+    def reader(self) -> Callable[[Path], "Container"]:
         from .reader import read_msgpack
 
-        return read_msgpack(path)
+        return read_msgpack
 
     def pick(self, container: "Container") -> "Container":
         from .collections import pick_parameters
 
         return pick_parameters(container)
 
-    def write_file(
-        self,
-        path: Path,
-        plan: "Sequence[Planned]",
-        arrays: "Iterable[tuple[str, np.ndarray]]",
-        *,
-        metadata: Mapping[str, str],
-    ) -> None:
+    def writer(self, metadata: Mapping[str, str]) -> WriteFile:
         from .writer import write_msgpack
 
-        write_msgpack(path, plan, arrays)
+        return write_msgpack
 
 
 FORMAT = Msgpack()

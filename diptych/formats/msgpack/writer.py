@@ -19,7 +19,7 @@ _Tree = dict[str, "Planned | _Tree"]
 def write_msgpack(
     path: Path, plan: Sequence[Planned], arrays: Iterable[tuple[str, np.ndarray]]
 ) -> None:
-    """Writes a tree of arrays, one tensor in memory at a time.
+    """Write a tree of arrays, one tensor in memory at a time.
 
     Names are cut at their dots into paths; the keys of every map are sorted, as Flax sorts them.
 
@@ -141,7 +141,7 @@ def _integer(value: int) -> bytes:
 
 
 def _head(first: int, width: int, value: int) -> bytes:
-    """Return a first byte and a number behind it, in the fewest bytes of ``width``, twice it, ..."""
+    """Return a first byte and a number, in the fewest bytes of ``width``, twice it, ..."""
     while value >> (8 * width):
         first, width = first + 1, 2 * width
     return bytes([first]) + value.to_bytes(width, "big")

@@ -1,6 +1,6 @@
 """Directories that Orbax saves."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,10 +22,10 @@ class Orbax(Format):
     bookkeeping = frozenset(("_CHECKPOINT_METADATA",))
     file_name = "_METADATA"
 
-    def read(self, path: Path) -> "Container":
+    def reader(self) -> Callable[[Path], "Container"]:
         from .reader import read_orbax
 
-        return read_orbax(path)
+        return read_orbax
 
     def open_subfolders(self, folder: Path) -> "Container | None":
         from .steps import read_steps

@@ -59,7 +59,7 @@ class ChunkedSource:
         return MemorySource(self.path, data)
 
     def check(self) -> None:
-        """Refuses chunks of a size that could not hold their values.
+        """Refuse chunks of a size that could not hold their values.
 
         Raises:
             CheckpointError: If there is one.

@@ -171,7 +171,7 @@ def _read_flag(reader: JsonReader) -> bool:
 
 
 def _check_names(path: Path, leaves: Sequence[SavedLeaf]) -> None:
-    """Refuses two leaves that Orbax stores in one place, and one inside another."""
+    """Refuse two leaves that Orbax stores in one place, and one inside another."""
     by_name: dict[str, SavedLeaf] = {}
     for leaf in leaves:
         other = by_name.setdefault(leaf.name, leaf)

@@ -80,6 +80,7 @@ class DatabaseStore:
         with store_errors(path):
             opening = tensorstore.KvStore.open({"driver": "ocdbt", "base": base})
             self._store: Any = opening.result()
+            # One listing: the keys of a database that changes afterwards would not fit its values.
             self._keys = [key.decode() for key in self._store.list().result()]
 
     def keys(self) -> Sequence[str]:
@@ -122,7 +123,7 @@ def import_tensorstore(path: Path) -> ModuleType:
 
 @contextmanager
 def store_errors(path: Path, key: str | None = None) -> Iterator[None]:
-    """Makes what TensorStore raises one line of ours."""
+    """Make what TensorStore raises one line of ours."""
     try:
         yield
     except CheckpointError:

@@ -50,7 +50,7 @@ def build_tree(leaves: Mapping[tuple[str, ...], Leaf]) -> Node:
 
 
 def take_random_state(node: Node, keys: Collection[str], path: str = "") -> list[str]:
-    """Takes the state of random generators out of a tree: it is no parameter.
+    """Take the state of random generators out of a tree: it is no parameter.
 
     That is what lies under ``rngs``, all of it uint32, a pair ``key`` and ``count`` as
     ``nnx.RngStream`` has it, and every array of random keys.

@@ -34,7 +34,7 @@ def write_orbax(
     *,
     is_state: bool,
 ) -> tuple[str, ...]:
-    """Writes an item, one tensor in memory at a time, a dot in a name parting its keys.
+    """Write an item, one tensor in memory at a time, a dot in a name parting its keys.
 
     Args:
         folder: Where to write.

@@ -77,7 +77,7 @@ class ZarrLayout:
         ]
 
     def check_chunk(self, size: int) -> None:
-        """Refuses a chunk of ``size`` stored bytes that could not hold a chunk's values.
+        """Refuse a chunk of ``size`` stored bytes that could not hold a chunk's values.
 
         Raises:
             ValueError: If it could not.
@@ -131,6 +131,7 @@ def parse_zarr2(text: bytes, *, fills: bool) -> ZarrLayout:
         "order": given["order"],
         "dimension_separator": separator,
     }
+    # Plain chunks are read here, without TensorStore: bytes at a position, like any other file's.
     is_plain = compressor is None and given["order"] == "C" and order != ">"
     fills = fills and _is_zero(given.get("fill_value"))
     return ZarrLayout(dtype, shape, chunk_shape, is_plain, "zarr", metadata, separator, fills)

@@ -1,17 +1,15 @@
 """The files of safetensors."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..format import Format
+from ..format import Format, WriteFile
 from ..signatures import is_safetensors
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ..container import Container
-    from ..output import Planned
 
 
 class Safetensors(Format):
@@ -25,22 +23,15 @@ class Safetensors(Format):
     def sniff(self, start: bytes, size: int) -> bool:
         return is_safetensors(start, size)
 
-    def read(self, path: Path) -> "Container":
+    def reader(self) -> Callable[[Path], "Container"]:
         from .reader import read_safetensors
 
-        return read_safetensors(path)
+        return read_safetensors
 
-    def write_file(
-        self,
-        path: Path,
-        plan: "Sequence[Planned]",
-        arrays: "Iterable[tuple[str, np.ndarray]]",
-        *,
-        metadata: Mapping[str, str],
-    ) -> None:
+    def writer(self, metadata: Mapping[str, str]) -> WriteFile:
         from .writer import write_safetensors
 
-        write_safetensors(path, plan, arrays, metadata)
+        return partial(write_safetensors, metadata=metadata)
 
 
 FORMAT = Safetensors()

@@ -115,7 +115,7 @@ def _read_integers(header: JsonReader, most: int) -> tuple[int, ...]:
 
 
 def _check_layout(source: FileSource, start: int, tensors: Mapping[str, Tensor]) -> None:
-    """Refuses tensors that overlap, leave a hole, or do not end where the file does."""
+    """Refuse tensors that overlap, leave a hole, or do not end where the file does."""
     end = start
     for tensor in sorted(tensors.values(), key=lambda each: (each.position, each.nbytes)):
         if tensor.position != end:

@@ -18,7 +18,7 @@ def write_safetensors(
     arrays: Iterable[tuple[str, np.ndarray]],
     metadata: Mapping[str, str],
 ) -> None:
-    """Writes one file, one tensor in memory at a time, and syncs it.
+    """Write one file, one tensor in memory at a time.
 
     Args:
         path: The file, which must not exist.

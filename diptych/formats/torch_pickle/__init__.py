@@ -1,17 +1,14 @@
 """What ``torch.save`` writes: a pickle and the storages that it names."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ..format import Format
+from ..format import Format, WriteFile
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ..container import Container
-    from ..output import Planned
 
 
 class TorchPickle(Format):
@@ -29,22 +26,15 @@ class TorchPickle(Format):
     def sniff(self, start: bytes, size: int) -> bool:
         return start.startswith((b"PK\x03\x04", b"\x80"))
 
-    def read(self, path: Path) -> "Container":
+    def reader(self) -> Callable[[Path], "Container"]:
         from .reader import read_torch_pickle
 
-        return read_torch_pickle(path)
+        return read_torch_pickle
 
-    def write_file(
-        self,
-        path: Path,
-        plan: "Sequence[Planned]",
-        arrays: "Iterable[tuple[str, np.ndarray]]",
-        *,
-        metadata: Mapping[str, str],
-    ) -> None:
+    def writer(self, metadata: Mapping[str, str]) -> WriteFile:
         from .writer import write_torch_pickle
 
-        write_torch_pickle(path, plan, arrays)
+        return write_torch_pickle
 
 
 FORMAT = TorchPickle()

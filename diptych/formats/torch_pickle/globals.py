@@ -67,7 +67,7 @@ def reduce(callee: object, arguments: object) -> object:
 
 
 def build(target: object, state: object) -> None:
-    """Gives an object its state, as the last step of making it.
+    """Give an object its state, as the last step of making it.
 
     Raises:
         ValueError: If the object has no state, or an impossible one.

@@ -21,7 +21,7 @@ _NUMPY_DTYPES = {
 
 
 class PickleTree:
-    """Makes branches of what a pickle holds: the root, and what has tensors below it.
+    """Make branches of what a pickle holds: the root, and what has tensors below it.
 
     Args:
         path: The file, for messages.

@@ -20,7 +20,7 @@ _DTYPES = {dtype: name for name, dtype in TORCH_DTYPES.items()}
 def write_torch_pickle(
     path: Path, plan: Sequence[Planned], arrays: Iterable[tuple[str, np.ndarray]]
 ) -> None:
-    """Writes an ordered dictionary of tensors, one tensor in memory at a time, and syncs it.
+    """Write an ordered dictionary of tensors, one tensor in memory at a time.
 
     Args:
         path: The file, which must not exist.

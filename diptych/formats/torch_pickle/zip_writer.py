@@ -31,7 +31,7 @@ class ZipWriter:
         self._directory: list[bytes] = []
 
     def add(self, name: str, data: bytes | memoryview) -> None:
-        """Writes a member; its first byte is aligned to 64 bytes, so that it can be mapped."""
+        """Write a member; its first byte is aligned to 64 bytes, so that it can be mapped."""
         encoded, size, checksum = name.encode(), len(data), zlib.crc32(data)
         extra = _EXTRA_64.pack(1, 16, size, size)
         fixed = (_VERSION, _NAME_IS_UTF8, 0, 0, _FIRST_OF_JANUARY_1980, checksum)
@@ -55,7 +55,7 @@ class ZipWriter:
         self._write(data)
 
     def finish(self) -> None:
-        """Writes the directory of all members."""
+        """Write the directory of all members."""
         start, count = self._position, len(self._directory)
         directory = b"".join(self._directory)
         self._write(directory)
