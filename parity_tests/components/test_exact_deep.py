@@ -63,7 +63,7 @@ def test_saturated_attention(tally, size):
     judge_exact(tally, f"attention, scores x {size}", in_torch, in_jax, noise=noise)
 
 
-@pytest.mark.parametrize("norm_placement", ["post", "pre"])
+@pytest.mark.parametrize("norm_placement", ["post", pytest.param("pre", marks=pytest.mark.slow)])
 def test_deep_encoder(tally, norm_placement):
     layer = TransformerEncoderLayerConfig(
         d_model=D, num_heads=3, d_ff=37, activation="gelu", norm_placement=norm_placement

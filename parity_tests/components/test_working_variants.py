@@ -53,8 +53,10 @@ def plain_run(case: ComponentCase, tensors: Arrays, cotangents: Arrays, dtype: s
 
 SLOW_IN_JAX = {
     "ALiBi, heads no power of two",
+    "EncoderDecoder",
     "RMSNorm",
     "T5 bias, one way",
+    "VisionEncoder, attention",
     "biases of q, k and v apart",
     "block-local",
     "branch norm",

@@ -51,8 +51,14 @@ def pair(tmp_path):
 
 @pytest.mark.parametrize(
     "config",
-    [ENCODER, WITH_HEADS, LAYER, EncoderConfig(layer=LAYER, num_layers=1)],
-    ids=["encoder", "heads", "layer", "vectors"],
+    [
+        pytest.param(ENCODER, id="encoder"),
+        pytest.param(WITH_HEADS, id="heads"),
+        pytest.param(LAYER, id="layer"),
+        pytest.param(
+            EncoderConfig(layer=LAYER, num_layers=1), id="vectors", marks=pytest.mark.slow
+        ),
+    ],
 )
 def test_a_converted_checkpoint_is_identical(config, tmp_path):
     a, b = saved(config, tmp_path / "a"), tmp_path / "b"

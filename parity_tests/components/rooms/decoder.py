@@ -65,7 +65,7 @@ def _call(name: str, config: DecoderConfig) -> Call:
         config,
         {"ids": draw.integers(stack_cases.VOCAB, B, 7)},
         {"key_mask": key_mask(7, 4), **EVERYTHING},
-        is_slow=name not in ("local and global", "T5 bias"),
+        is_slow=name != "local and global",
         is_working=name == "learned positions",
     )
 
