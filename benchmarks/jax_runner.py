@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jax import Array
 
-from benchmarks.workloads import MINILM, Attention, Calls, token_ids
+from benchmarks.workloads import LAYER, MINILM, Attention, Calls, token_ids
 from jax_impl import Encoder, MultiHeadAttention
 
 
@@ -55,12 +55,11 @@ def minilm() -> Calls:
 
 class _StockLayer(nnx.Module):
     def __init__(self, *, rngs: nnx.Rngs):
-        layer = MINILM.layer
-        self.attention = _stock_attention(layer.d_model, layer.num_heads)
-        self.norm1 = nnx.LayerNorm(layer.d_model, rngs=rngs)
-        self.norm2 = nnx.LayerNorm(layer.d_model, rngs=rngs)
-        self.linear1 = nnx.Linear(layer.d_model, layer.d_ff, rngs=rngs)
-        self.linear2 = nnx.Linear(layer.d_ff, layer.d_model, rngs=rngs)
+        self.attention = _stock_attention(LAYER.d_model, LAYER.num_heads)
+        self.norm1 = nnx.LayerNorm(LAYER.d_model, rngs=rngs)
+        self.norm2 = nnx.LayerNorm(LAYER.d_model, rngs=rngs)
+        self.linear1 = nnx.Linear(LAYER.d_model, LAYER.d_ff, rngs=rngs)
+        self.linear2 = nnx.Linear(LAYER.d_ff, LAYER.d_model, rngs=rngs)
 
     def __call__(self, x: Array) -> Array:
         x = self.norm1(x + self.attention(x))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from benchmarks.workloads import MINILM, Attention, Calls, token_ids
+from benchmarks.workloads import LAYER, MINILM, Attention, Calls, token_ids
 from torch_impl import Encoder, MultiHeadAttention
 
 
@@ -41,12 +41,11 @@ def attention_gradient(workload: Attention) -> Calls:
 def minilm() -> Calls:
     """Return a 6-layer encoder of MiniLM's sizes, forward."""
     ids = torch.from_numpy(token_ids())
-    layer = MINILM.layer
     ours = Encoder.from_config(MINILM).eval()
     embed = ours.embedding
     stock = nn.TransformerEncoder(
         nn.TransformerEncoderLayer(
-            layer.d_model, layer.num_heads, layer.d_ff, activation="gelu", batch_first=True
+            LAYER.d_model, LAYER.num_heads, LAYER.d_ff, activation="gelu", batch_first=True
         ),
         MINILM.num_layers,
     ).eval()

@@ -39,10 +39,11 @@ class Attention:
         )
 
 
+LAYER = TransformerEncoderLayerConfig(
+    d_model=384, num_heads=12, d_ff=1536, activation="gelu", eps=1e-12
+)
 MINILM = EncoderConfig(
-    layer=TransformerEncoderLayerConfig(
-        d_model=384, num_heads=12, d_ff=1536, activation="gelu", eps=1e-12
-    ),
+    layer=LAYER,
     num_layers=6,
     embedding=TextEmbeddingConfig(vocab_size=30522, d_model=384, norm=NormConfig(eps=1e-12)),
     pooler=True,
