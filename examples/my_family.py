@@ -23,11 +23,7 @@ MODULES = {  # theirs: ours; {i} is a layer
     "tok": "embedding.token_embed",
     "pos": "embedding.position_embed",
     "blocks.{i}.norm1": "layers.{i}.attention_norm",
-    "blocks.{i}.mix.qkv": (
-        "layers.{i}.attention.q_proj",
-        "layers.{i}.attention.k_proj",
-        "layers.{i}.attention.v_proj",
-    ),
+    "blocks.{i}.mix.qkv": tuple(f"layers.{{i}}.attention.{x}_proj" for x in "qkv"),
     "blocks.{i}.mix.out": "layers.{i}.attention.out_proj",
     "blocks.{i}.norm2": "layers.{i}.feed_forward_norm",
     "blocks.{i}.up": "layers.{i}.feed_forward.up_proj",
@@ -68,12 +64,13 @@ def read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def write(config: DecoderConfig) -> dict[str, Any]:
-    """And back; what the settings cannot say is refused by comparing."""
+    """And back; what the settings cannot say is refused by reading them."""
+    layer = config.layers[0]
     return {
         "width": config.d_model,
         "vocabulary": config.embedding.vocab_size,
-        "heads": config.layer.attention.num_heads,
-        "hidden": config.layer.feed_forward.d_ff,
+        "heads": layer.attention.num_heads,
+        "hidden": layer.feed_forward.d_ff,
         "depth": config.num_layers,
         "length": config.embedding.max_seq_len,
     }
@@ -83,14 +80,11 @@ FAMILY = DecoderFamily(
     name="my_gpt",
     summary="the GPT of our group",
     model_types=("my_gpt",),
-    architectures=("MyGPT", "MyGPT"),
     modules=MODULES,
     settings=SettingsTable(
-        understood={
-            name: Setting(int)
-            for name in ("width", "vocabulary", "heads", "hidden", "depth", "length")
-        },
-        bookkeeping=frozenset({"model_type", "architectures", "pad_token_id"}),
+        understood=dict.fromkeys(
+            ("width", "vocabulary", "heads", "hidden", "depth", "length"), Setting(int)
+        )
     ),
     sizes={  # what a bare state dict shows
         "vocabulary": ("tok.weight", 0),
@@ -104,4 +98,4 @@ FAMILY = DecoderFamily(
     prefix="model.",
     layers=("blocks", "depth"),
     head="head",
-).family
+)

@@ -122,7 +122,7 @@ def generate(
 
     def advance(state: Any, i: Array) -> tuple[Any, Array]:
         token, done, lengths, cache = state
-        step = call(token[:, None], cache=cache, **reading)
+        step = call(token[:, None], cache=cache, **reading)  # logits (B, 1, V)
         lengths = lengths + ~done
         token, done = choose(step.logits[:, 0], i, done)
         return (token, done, lengths, step.cache), token

@@ -107,6 +107,7 @@ class _Experts(Module):
             self.down_bias_param = _bank(E, F, D, bias=True, rngs=rngs)
 
     def __call__(self, x: Array, weights: Array) -> Array:
+        # An einsum would promote without a word; a linear layer would refuse.
         check_one_dtype(x.dtype.name, self.gate_param[...].dtype.name)
         biases = {}
         if self.config.bias:

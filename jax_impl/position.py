@@ -13,8 +13,8 @@ from diptych.spec.checks.attention import (
     check_integer_dtype,
     check_offset_size,
     check_pair,
-    check_position_lengths,
     check_positions,
+    check_same_lengths,
 )
 
 from . import functional
@@ -68,7 +68,7 @@ def call_positions(
         length = cache.entries[0].shape[-2]
     if position_ids is not None:
         if not isinstance(position_ids, tuple | list):
-            check_position_lengths(T, S)
+            check_same_lengths("position_ids", T, S)
             position_ids = position_ids, position_ids
         check_pair("position_ids", position_ids)
         for positions, rows in zip(position_ids, (T, S), strict=True):
@@ -76,7 +76,7 @@ def call_positions(
             check_positions("position_ids", positions.shape, (*query.shape[:-2], rows))
         return Positions(*position_ids, length)
     if cache is not None:
-        queries = cached_positions(cache, T)
+        queries = cached_positions(cache, T)  # (B, T)
         return Positions(queries, queries, length)
     start = jnp.asarray(offset)[..., None]  # (1,) or (..., 1)
     queries = start + jnp.arange(T)  # (T,) or (..., T)

@@ -101,7 +101,7 @@ class ProjectedAttention(Module):
         if cache is not None:
             rows = append_rows(cache, entries, key_mask=key_mask, window=score.window)
             entries, at = rows.entries, rows
-            # Slots are in no order: rows.visible hides what causal, window and key mask would.
+            # Slots have positions of their own, by which rows.visible hides all that is to be.
             mask, key_mask = join_masks(rows.visible, mask, query), None
         key, value = self._keys_and_values(*entries)
         attended, weights = functional.scaled_dot_product_attention(

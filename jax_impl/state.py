@@ -50,6 +50,7 @@ def load_state(module: nnx.Module, tensors: Mapping[str, np.ndarray]) -> None:
         TypeError: If a dtype is not floating, or the framework would narrow it; nothing is changed.
     """
     _check(_parameters(module), tensors)
+    # Checked before, as nnx.update takes wrong shapes and narrows dtypes.
     nnx.update(module, _state(module, tensors))
 
 

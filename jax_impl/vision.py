@@ -112,7 +112,7 @@ class VisionEncoder(Module):
     def _pool(self, output: Array, rng_key: Array | None) -> Array | None:
         match self.config.pooling:
             case "class":
-                return output[..., 0, :]
+                return output[..., 0, :]  # (..., D)
             case "class_mean":
                 return jnp.concatenate([output[..., 0, :], output[..., 1:, :].mean(-2)], -1)
             case "tanh":

@@ -203,7 +203,7 @@ class Decoder(Module):
             return None
         if position_ids is not None or cache is None:
             return position_ids
-        positions = cached_positions(cache[0], inputs.shape[-1])
+        positions = cached_positions(cache[0], inputs.shape[-1])  # (B, T)
         if key_mask is None:
             return positions
         check_mask_dtype(key_mask=dtype_name(key_mask))

@@ -142,12 +142,12 @@ class Encoder(Module):
             what = "pooler=True" if config.pooler else f"pooled_token={config.pooled_token!r}"
             check_not_empty(output.shape[-2], what)
         if config.pooler:
-            return torch.tanh(self.pooler_proj(output[..., 0, :]))
+            return torch.tanh(self.pooler_proj(output[..., 0, :]))  # (..., D)
         match config.pooled_token:
             case None:
                 return None
             case "last":
-                return output[..., -1, :]
+                return output[..., -1, :]  # (..., D)
             case "highest":
                 return functional.first_highest(output, inputs)
         return functional.first_highest(output, inputs == config.pooled_token)

@@ -128,11 +128,11 @@ def generate(
         token, done = choose(_last(prompt.logits, key_mask), 0, done)
         tokens, lengths = [token], torch.ones(B, dtype=torch.int32, device=input_ids.device)
         for i in range(1, M):
-            step = call(token[:, None], cache=cache, **reading)
+            step = call(token[:, None], cache=cache, **reading)  # logits (B, 1, V)
             cache, lengths = step.cache, lengths + ~done
             token, done = choose(step.logits[:, 0], i, done)
             tokens.append(token)
-    return Generation(torch.stack(tokens, -1), lengths)
+    return Generation(torch.stack(tokens, -1), lengths)  # (B, M)
 
 
 def _check_uniforms(uniforms: Tensor | None, shape: tuple[int, int]) -> None:

@@ -103,6 +103,7 @@ class _Experts(Module):
             self.down_bias_param = _bank(E, F, D, bias=True)
 
     def forward(self, x: Tensor, weights: Tensor) -> Tensor:
+        # An einsum would promote without a word; a linear layer would refuse.
         check_one_dtype(str(x.dtype), str(self.gate_param.dtype))
         biases = {}
         if self.config.bias:

@@ -104,7 +104,7 @@ class VisionEncoder(Module):
     def _pool(self, output: Tensor) -> Tensor | None:
         match self.config.pooling:
             case "class":
-                return output[..., 0, :]
+                return output[..., 0, :]  # (..., D)
             case "class_mean":
                 return torch.cat([output[..., 0, :], output[..., 1:, :].mean(-2)], -1)
             case "tanh":

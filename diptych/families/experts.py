@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from ..rules.rules import Rule, rule
-from ..rules.transforms import Chain, Stack, Transpose
+from ..rules import Chain, Rule, Stack, Transpose, rule
 from ..spec import Leaves
 from .modules import leaf_templates
 
@@ -20,6 +19,7 @@ def expert_rules(
         num_experts: E.
         leaves: The component's leaves.
     """
+    # Stacked they are (E, out, in); our banks are (E, in, out).
     to_bank = Chain((Stack(num_experts), Transpose((0, 2, 1))))
     return [
         rule(

@@ -1,10 +1,9 @@
 """Rules of a family from a table of its modules: ours by theirs."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
-from ..rules.rules import Rule, rule
-from ..rules.transforms import Transform
+from ..rules import Rule, Transform, rule
 from ..spec import Leaves
 
 Modules = Mapping[str, str | tuple[str, ...]]
@@ -48,11 +47,7 @@ def leaf_templates(leaves: Leaves) -> frozenset[str]:
     return frozenset(re.sub(r"(?<![^.])\d+(?![^.])", "{i}", name) for name in leaves)
 
 
-def module_templates(modules: Iterable[str], prefixes: Collection[str]) -> tuple[str, ...]:
-    """Return every name that tensors of the modules may have, with each of the prefixes."""
-    return tuple(
-        f"{prefix}{module}{part}"
-        for prefix in prefixes
-        for module in modules
-        for part in ("", *(f".{part}" for part in PARTS))
-    )
+def module_templates(modules: Iterable[str]) -> tuple[str, ...]:
+    """Return every name that tensors of the modules may have."""
+    ends = ("", *(f".{part}" for part in PARTS))
+    return tuple(f"{module}{end}" for module in modules for end in ends)

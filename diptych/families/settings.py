@@ -5,7 +5,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..spec.checks.sizes import Shape, nearest
+from ..spec.checks.sizes import nearest
+
+NUMBER = (int, float)
+"""What a number may be in JSON."""
 
 
 class Setting(NamedTuple):
@@ -15,11 +18,13 @@ class Setting(NamedTuple):
         kind: Its type, or types.
         default: The value that a config.json without it means; None where there is no such value.
         nullable: Whether null is a value of its own where there is a default.
+        above: What a number must be above, if anything.
     """
 
     kind: type | tuple[type, ...]
     default: Any = None
     nullable: bool = False
+    above: float | None = None
 
     def fault(self, value: Any) -> str:
         """Return why a value cannot be this setting's, "" if it can."""
@@ -31,7 +36,19 @@ class Setting(NamedTuple):
         is_odd_bool = isinstance(value, bool) and self.kind is not bool
         if is_odd_bool or not isinstance(value, self.kind):
             return f"{json.dumps(value)} has the wrong type"
+        if isinstance(value, int | float):
+            if not -_HUGE < value < _HUGE:
+                return f"{json.dumps(value)} must be below 2**63"
+            if self.above is not None and value <= self.above:
+                return f"{json.dumps(value)} must be above {self.above}"
         return ""
+
+
+SIZE = Setting(int, above=0)
+"""A size of the component, without a default."""
+
+_HUGE = 2.0**63
+"""No setting is as large, and arithmetic on smaller ones stays finite."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +64,7 @@ class SettingsTable:
     """
 
     understood: Mapping[str, Setting]
-    bookkeeping: frozenset[str] = frozenset()
+    bookkeeping: frozenset[str] = frozenset({"architectures", "model_type", "pad_token_id"})
     fixed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     nested: Mapping[str, "SettingsTable"] = field(default_factory=dict)
 
@@ -88,6 +105,19 @@ class SettingsTable:
         return {key: settings.get(key, s.default) for key, s in self.understood.items()}
 
 
+class MissingSettingError(ValueError):
+    """A setting that neither the checkpoint nor the user gives."""
+
+    def __init__(self, key: str):
+        super().__init__(f"{key}: not in the checkpoint; give --set {key}=... or --config FILE")
+        self.key = key
+
+
+def without(settings: Mapping[str, Setting], *names: str) -> dict[str, Setting]:
+    """Return the settings but those of some names."""
+    return {name: setting for name, setting in settings.items() if name not in names}
+
+
 def with_settings(given: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings with others in their place; ``text_config.hidden_size`` is one within."""
     found = {**given}
@@ -116,66 +146,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
 
 
 def require(values: Mapping[str, Any], key: str) -> Any:
-    """Return a setting, or raise ValueError that says how to give it."""
+    """Return a setting, or raise MissingSettingError, which says how to give it."""
     if values.get(key) is None:
-        raise ValueError(f"{key}: not in the checkpoint; give --set {key}=... or --config FILE")
+        raise MissingSettingError(key)
     return values[key]
-
-
-def axis_sizes(shapes: Mapping[str, Shape], name: str, rank: int) -> tuple[int | None, ...]:
-    """Return a tensor's sizes, None for each where there is no such tensor.
-
-    Raises:
-        ValueError: If it has another rank.
-    """
-    shape = shapes.get(name)
-    if shape is None:
-        return (None,) * rank
-    if len(shape) != rank:
-        raise ValueError(f"{name}: shape {shape} must have rank {rank}")
-    return shape
-
-
-def fill_sizes(
-    values: dict[str, Any],
-    sizes: Mapping[str, tuple[str, int]],
-    shapes: Mapping[str, Shape],
-    prefix: str = "",
-) -> None:
-    """Set every size that is not given, None or -1, to that of a tensor.
-
-    Args:
-        values: Settings by name.
-        sizes: By setting, a tensor's name without the prefix, and its axis.
-        shapes: Shapes by name.
-        prefix: Before the tensors' names.
-
-    Raises:
-        ValueError: If a tensor has no such axis.
-    """
-    for key, (name, axis) in sizes.items():
-        shape = shapes.get(f"{prefix}{name}")
-        if shape is None or values[key] not in (None, -1):
-            continue
-        if len(shape) <= axis:
-            raise ValueError(f"{prefix}{name}: shape {shape} has no axis {axis}")
-        values[key] = shape[axis]
-
-
-def layer_count(shapes: Mapping[str, Shape], prefix: str) -> int | None:
-    """Return how many layers, ``prefix`` and an index from 0 on, there are; None for none.
-
-    Raises:
-        ValueError: If an index is left out.
-    """
-    heads = {name[len(prefix) :].partition(".")[0] for name in shapes if name.startswith(prefix)}
-    indices = {int(head) for head in heads if head.isdecimal()}
-    if indices and max(indices) >= len(indices):
-        raise ValueError(f"{prefix}{max(indices)}: there are only {len(indices)} layers")
-    return len(indices) or None
-
-
-def check_layer_count(num_layers: Any, shapes: Mapping[str, Shape], key: str) -> None:
-    """Raise ValueError if there are more layers than tensors, before anything is made for each."""
-    if isinstance(num_layers, int) and num_layers > len(shapes):
-        raise ValueError(f"{key}: {num_layers} given, but there are only {len(shapes)} tensors")

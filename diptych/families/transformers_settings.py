@@ -1,13 +1,10 @@
 """Settings that mean the same in every family of ``transformers``."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from ..spec import Config
-from .settings import Setting
-
-NUMBER = (int, float)
+from .family import LEFT_OUT
+from .settings import Setting, SettingsTable
 
 ACTIVATIONS = {
     "gelu": "gelu",
@@ -111,6 +108,27 @@ LABELS = {"id2label": Setting(dict), "num_labels": Setting(int)}
 """Settings of a classifier; where there is none, they are bookkeeping."""
 
 
+def settings_table(
+    understood: Mapping[str, Setting],
+    *,
+    bookkeeping: Collection[str] = (),
+    fixed: Mapping[str, tuple[Any, ...]] | None = None,
+) -> SettingsTable:
+    """Return a family's settings and, beside them, those that every family has.
+
+    Args:
+        understood: Settings that shape the component.
+        bookkeeping: More settings that change no number.
+        fixed: More settings that would, with the values that do not.
+    """
+    understood = ARCHITECTURES | {**understood}
+    return SettingsTable(
+        understood=understood,
+        bookkeeping=(BOOKKEEPING | {*bookkeeping}) - understood.keys(),
+        fixed=FIXED | {**(fixed or {})},
+    )
+
+
 def read_activation(values: Mapping[str, Any], key: str) -> str:
     """Return our name of the activation that a setting names.
 
@@ -134,7 +152,9 @@ def write_activation(activation: str, usual: str | None = None) -> str:
     for theirs, ours in ACTIVATIONS.items():
         if ours == activation:
             return theirs
-    raise ValueError(f"there is no activation {activation!r}")
+    raise ValueError(
+        f"activation={activation!r}, only {', '.join(dict.fromkeys(ACTIVATIONS.values()))}"
+    )
 
 
 def label_count(values: Mapping[str, Any], rows: int | None) -> int:
@@ -153,55 +173,5 @@ def label_settings(num_labels: int) -> dict[str, Any]:
     return {
         "id2label": names,
         "label2id": {name: int(i) for i, name in names.items()},
-        "num_labels": None,
+        "num_labels": LEFT_OUT,
     }
-
-
-def written_settings(
-    name: str,
-    source: Mapping[str, Any] | None,
-    identity: Mapping[str, Any],
-    wanted: Mapping[str, Any],
-    difference: Callable[[Mapping[str, Any]], str],
-) -> dict[str, Any]:
-    """Return the source's settings if they still say the same, else with those that are wanted.
-
-    Args:
-        name: Name of the family.
-        source: Settings of the source, if there are any.
-        identity: Its ``model_type`` and ``architectures``, where the source has none.
-        wanted: Settings in the current spelling; None takes one away.
-        difference: From settings to the first difference of what they are read as, or "".
-
-    Raises:
-        ValueError: If even those that are wanted are read as another config: the first difference.
-    """
-    settings = {**(source or {})}
-    settings |= {key: value for key, value in identity.items() if not settings.get(key)}
-    if source and not difference(settings):
-        return settings
-    settings = {k: value for k, value in {**settings, **wanted}.items() if value is not None}
-    found = difference(settings)
-    if found:
-        raise ValueError(f"{name} has no such component: {found}")
-    return settings
-
-
-def first_difference(ours: Any, theirs: Any, path: str = "") -> str:
-    """Return the first place where two configs differ, with both values; "" if there is none."""
-    if ours == theirs:
-        return ""
-    if isinstance(ours, tuple) and isinstance(theirs, tuple) and len(ours) == len(theirs):
-        pairs = zip(ours, theirs, strict=True)
-        found = (first_difference(a, b, f"{path}[{i}]") for i, (a, b) in enumerate(pairs))
-        return next(filter(None, found))
-    if isinstance(ours, Config) and type(ours) is type(theirs):
-        names = [field.name for field in fields(ours)]
-        dot = f"{path}." if path else ""
-        found = (first_difference(getattr(ours, n), getattr(theirs, n), dot + n) for n in names)
-        return next(filter(None, found))
-    return f"{path}={_shown(ours)}, only {_shown(theirs)}"
-
-
-def _shown(value: Any) -> str:
-    return type(value).__name__ if isinstance(value, Config) else repr(value)

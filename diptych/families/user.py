@@ -2,7 +2,7 @@
 
 import runpy
 from collections.abc import Callable
-from dataclasses import fields, replace
+from copy import copy
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from ..spec import Config
 from ..spec.errors import CheckpointError
 from .family import Family
+from .settings import MissingSettingError
 
 
 def load_family(path: str | Path) -> Family:
@@ -31,11 +32,10 @@ def load_family(path: str | Path) -> Family:
     if not isinstance(family, Family):
         found = "nothing" if family is None else type(family).__name__
         raise CheckpointError(f"{path}: FAMILY: must be a diptych.convert.Family, is {found}")
-    values = {field.name: getattr(family, field.name) for field in fields(family)}
-    functions: dict[str, Any] = {
-        name: _named(values[name], path, name) for name in _RETURNS if callable(values[name])
-    }
-    return replace(family, **functions)
+    named = copy(family)
+    # What stands in an instance goes before its class's methods.
+    vars(named).update({name: _named(getattr(family, name), path, name) for name in _RETURNS})
+    return named
 
 
 _RETURNS: dict[str, type] = {
@@ -56,7 +56,7 @@ def _named(function: Callable[..., Any], path: Path, name: str) -> Callable[...,
         try:
             found = function(*args)
         except (Exception, SystemExit) as error:
-            if type(error) in (ValueError, CheckpointError):
+            if type(error) in (ValueError, MissingSettingError, CheckpointError):
                 raise
             raise CheckpointError(f"{path}: {name}: {type(error).__name__}: {error}") from error
         kind = _RETURNS[name]

@@ -48,6 +48,7 @@ class DecoderConfig(StackConfig):
         for i, layer in enumerate(self.layers):
             if not layer.attention.score.is_causal:
                 raise ValueError(f"layer {i}: attention.score.is_causal=False: a decoder is causal")
+            # Windows make rolling caches, whose slots are in no order that one bias could follow.
             if self.position_bias is not None and layer.attention.score.window is not None:
                 raise ValueError(
                     f"layer {i} has a window: position_bias goes to each layer's attention then"

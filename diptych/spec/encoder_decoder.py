@@ -44,6 +44,7 @@ class EncoderDecoderConfig(Config):
             )
         ours = self.decoder.embedding
         if ours is not None and ours.shared_tokens:
+            # An encoder of audio has no embedding, not even None.
             table = getattr(self.encoder, "embedding", None)
             if table is None or table.shared_tokens:
                 raise ValueError("decoder.embedding.shared_tokens=True: the encoder has no tokens")

@@ -28,6 +28,7 @@ class RelativeBiasConfig(Config):
         check_boolean(is_bidirectional=self.is_bidirectional)
         check_positive(num_buckets=self.num_buckets, max_distance=self.max_distance)
         directions = 2 if self.is_bidirectional else 1
+        # Half of a direction's buckets hold one distance each: both halves are whole.
         if self.num_buckets % (2 * directions):
             raise ValueError(
                 f"num_buckets={self.num_buckets} must be a multiple of {2 * directions}"

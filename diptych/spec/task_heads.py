@@ -3,13 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .checks.sizes import (
-    check_above_zero,
-    check_boolean,
-    check_choice,
-    check_positive,
-    check_rate,
-)
+from .checks.sizes import check_above_zero, check_boolean, check_choice, check_positive, check_rate
 from .config import Config, Leaf, Leaves, linear_leaves, under
 from .feed_forward import ACTIVATIONS
 from .norm import LayerNormConfig

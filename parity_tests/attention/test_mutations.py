@@ -211,7 +211,7 @@ def component_outputs(name: str, changes: dict, mutate: Callable) -> tuple[Run, 
     tensors = random_tensors(case.config)
     truth = outputs_of(component(case.config, tensors, *case.arguments.values(), **case.options))
     mutate(tensors)
-    config = type(case.config).from_dict(dataclasses.asdict(case.config) | changes)
+    config = type(case.config).from_dict(case.config.to_dict() | changes)
     found = run_component_torch(dataclasses.replace(case, config=config), tensors, {}).outputs
     return Run(found, {}), Run({output: truth[output] for output in found}, {})
 

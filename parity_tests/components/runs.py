@@ -13,7 +13,7 @@ import jax_impl
 import torch_impl
 from diptych.convert import layout_rules
 from diptych.parity.rounding import FLOAT32, rounding_noise
-from diptych.rules.rules import convert_tensors, inverse
+from diptych.rules import convert_tensors, inverse
 from diptych.spec import Config
 from parity_tests.components.case import ComponentCase
 from parity_tests.support.harness import Arrays, Call, Run, run_jax, run_torch, to_jax, to_torch

@@ -16,7 +16,7 @@ import jax_impl
 import torch_impl
 from parity_tests.components.modules import arrays, build, flat
 from parity_tests.components.rooms import EXAMPLES as ALL_EXAMPLES
-from parity_tests.components.rooms import slow_by_hand
+from parity_tests.components.rooms import marked_components
 from parity_tests.components.rooms.encoder import ENCODER
 from parity_tests.support.harness import to_jax, to_torch
 
@@ -62,7 +62,7 @@ def total(result: Any) -> Any:
     return sum((leaf**2).sum() for leaf in jax.tree.leaves(result))
 
 
-@pytest.mark.parametrize("component", slow_by_hand(EXAMPLES))
+@pytest.mark.parametrize("component", marked_components(EXAMPLES))
 def test_torch_compile(component: str) -> None:
     module, arguments, right = torch_example(component)
     compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
@@ -74,7 +74,7 @@ def test_torch_compile(component: str) -> None:
         assert all(p.grad is not None and p.grad.isfinite().all() for p in module.parameters())
 
 
-@pytest.mark.parametrize("component", slow_by_hand(EXAMPLES))
+@pytest.mark.parametrize("component", marked_components(EXAMPLES))
 def test_jax_jit_and_grad(component: str) -> None:
     module, arguments, right = jax_example(component)
     if not EXAMPLES[component].config.leaves():
@@ -105,7 +105,7 @@ def test_torch_vmap(component: str) -> None:
     close(torch.vmap(one)(first, *batched), right)
 
 
-@pytest.mark.parametrize("component", slow_by_hand(EXAMPLES))
+@pytest.mark.parametrize("component", marked_components(EXAMPLES))
 def test_jax_vmap(component: str) -> None:
     """One sample at a time, vectorised, is the batch."""
     module, (first, *rest), right = jax_example(component)
@@ -138,7 +138,7 @@ def test_torch_function_transforms(component: str) -> None:
         )
 
 
-@pytest.mark.parametrize("component", slow_by_hand(EXAMPLES))
+@pytest.mark.parametrize("component", marked_components(EXAMPLES))
 def test_16_bits(component: str) -> None:
     """Moved as the frameworks move a module; 16 bits in, 16 bits out, in both panels alike."""
     in_torch, _, right = torch_example(component)

@@ -20,7 +20,7 @@ from parity_tests.components.runs import (
 from parity_tests.support.harness import Arrays, Run, cotangents_of, judge_exact
 
 
-def marked(
+def cases(
     is_slow: Callable[[ComponentCase], bool], names: Iterable[str] = tuple(CASES)
 ) -> list[Any]:
     """Return cases as parameters."""
@@ -71,12 +71,12 @@ def judge_by_formula(tally, name: str, run: Run, truth: Arrays) -> None:
     judge_exact(tally, f"{name}, oracle", Run(run.outputs, {}), Run(truth, {}), float32_bits=False)
 
 
-@pytest.mark.parametrize("name", marked(lambda case: case.is_slow))
+@pytest.mark.parametrize("name", cases(lambda case: case.is_slow))
 def test_component(tally, name):
     judge(tally, name, CASES[name])
 
 
-@pytest.mark.parametrize("name", marked(lambda case: ROOMS[case.config.component].is_slow))
+@pytest.mark.parametrize("name", cases(lambda case: ROOMS[case.config.component].is_slow))
 def test_component_without_jit(tally, name):
     judge(tally, name, CASES[name], jax_compiled=False)
 
@@ -89,7 +89,7 @@ def test_component_in_torch(tally, name):
     judge_by_formula(tally, name, run, truth)
 
 
-@pytest.mark.parametrize("name", marked(lambda case: case.is_slow, one_a_component()))
+@pytest.mark.parametrize("name", cases(lambda case: case.is_slow, one_a_component()))
 def test_component_compiled_by_torch(tally, name):
     """One case of each component: what compiling adds is not in a component's options."""
     case = CASES[name]

@@ -10,12 +10,12 @@ import torch
 
 from parity_tests.components.modules import PANELS, arrays, build, flat
 from parity_tests.components.room import Example
-from parity_tests.components.rooms import ROOMS, in_jax_by_hand
+from parity_tests.components.rooms import ROOMS, marked_pairs
 
 EXAMPLES_OF_PARTS = [(name, part) for name, room in ROOMS.items() for part in room.parts]
 
 
-@pytest.mark.parametrize(("panel", "component"), in_jax_by_hand(ROOMS))
+@pytest.mark.parametrize(("panel", "component"), marked_pairs(ROOMS))
 def test_every_field_changes_something(panel: str, component: str) -> None:
     room = ROOMS[component]
     names = {field.name for field in dataclasses.fields(room.example.config)}

@@ -23,7 +23,7 @@ from parity_tests.components.modules import (
     random_weights,
 )
 from parity_tests.components.room import IDS, X
-from parity_tests.components.rooms import EXAMPLES, in_jax_by_hand
+from parity_tests.components.rooms import EXAMPLES, marked_pairs
 from parity_tests.support.harness import to_jax, to_torch
 from parity_tests.support.sizes import D, F
 
@@ -199,7 +199,7 @@ def test_load_state_works_in_place() -> None:
     assert isinstance(variable, nnx.Param)
 
 
-@pytest.mark.parametrize(("panel", "component"), in_jax_by_hand(EXAMPLES))
+@pytest.mark.parametrize(("panel", "component"), marked_pairs(EXAMPLES))
 def test_functional_call_is_the_call(panel: str, component: str) -> None:
     """google/flax#1262 too: numpy parameters compute as the framework's own do."""
     config, arguments = EXAMPLES[component]

@@ -51,7 +51,7 @@ def plain_run(case: ComponentCase, tensors: Arrays, cotangents: Arrays, dtype: s
     return Run(*(rounded(arrays, dtype)[0] for arrays in (run.outputs, run.gradients)))
 
 
-IN_JAX_BY_HAND = {
+SLOW_IN_JAX = {
     "ALiBi, heads no power of two",
     "RMSNorm",
     "T5 bias, one way",
@@ -107,12 +107,12 @@ CALLS = [
 def marked(variant: str, call: Any) -> Any:
     """Return a row in one panel and dtype, with its marks."""
     panel, dtype = call.values
-    marks = [*call.marks, *slow_if(panel == "jax" and variant in IN_JAX_BY_HAND)]
+    marks = [*call.marks, *slow_if(panel == "jax" and variant in SLOW_IN_JAX)]
     return pytest.param(variant, panel, dtype, marks=marks, id=f"{variant}-{call.id}")
 
 
 def test_the_rows_that_are_slow_are_rows():
-    assert ROWS.keys() > IN_JAX_BY_HAND
+    assert ROWS.keys() > SLOW_IN_JAX
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from diptych.rules.rules import Rule
-from diptych.rules.transforms import Chain, Copy, Keep, Permute, Tie, Transpose
+from diptych.rules import Chain, Copy, Keep, Permute, Rule, Tie, Transpose
 from diptych.spec import Leaf, Leaves
 
 

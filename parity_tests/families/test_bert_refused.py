@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from diptych.convert import convert_checkpoint, diff_checkpoints, open_checkpoint
+from diptych.convert import FAMILIES, convert_checkpoint, diff_checkpoints, open_checkpoint
 from diptych.spec import CheckpointError
 
 from ..support.checkpoints import BERT_CONFIG, HEADS, bert_tensors, write_checkpoint
@@ -77,11 +77,9 @@ def test_an_untied_masked_lm_head_is_refused(tmp_path):
 def test_every_setting_of_the_installed_library_is_known():
     from transformers import BertConfig
 
-    from diptych.families.encoders.bert_settings import SETTINGS
-
-    defaults = BertConfig().to_dict()
-    assert SETTINGS.faults(defaults) == []
-    values = SETTINGS.values({})
+    defaults, settings = BertConfig().to_dict(), FAMILIES["bert"].settings
+    assert settings.faults(defaults) == []
+    values = settings.values({})
     for name in ("hidden_act", "layer_norm_eps", "hidden_dropout_prob", "tie_word_embeddings"):
         assert values[name] == defaults[name]
 

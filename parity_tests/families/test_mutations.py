@@ -11,7 +11,7 @@ import torch
 
 from diptych.convert import open_checkpoint
 from diptych.parity.compare import compare_exact
-from diptych.rules.rules import Rule, assign_rules, convert_tensors
+from diptych.rules import Rule, assign_rules, convert_tensors
 from diptych.spec import CheckpointError, Config
 from parity_tests.components.case import ComponentCase
 from parity_tests.components.runs import run_component_torch

@@ -89,8 +89,8 @@ REFUSED = [
     ("llama", {"rope_theta": 3.0}, "they contradict each other"),
     ("llama", {"rope_parameters": {"rope_type": []}}, "rope_type '[]' must be one of"),
     ("llama", {"intermediate_size": 45}, "intermediate_size: 45, but model.layers.0.mlp.gate_proj"),
-    ("qwen2", {"num_attention_heads": 0}, "ZeroDivisionError"),
-    ("qwen3", {"num_hidden_layers": 0}, "cannot be read with these settings"),
+    ("qwen2", {"num_attention_heads": 0}, "num_attention_heads: 0 must be above 0"),
+    ("qwen3", {"num_hidden_layers": 0}, "num_hidden_layers: 0 must be above 0"),
     ("mixtral", {"num_local_experts": 10**7}, "num_local_experts: 10000000, but"),
     ("gpt_oss", {"rope_parameters": None}, "rope_parameters: not in the checkpoint"),
     ("gpt_oss", {"num_experts_per_tok": 0}, "top_k=0"),
@@ -100,7 +100,7 @@ REFUSED = [
         {"attn_logit_softcapping": 2.0},
         "attn_logit_softcapping: 2.0 is not supported",
     ),
-    ("gemma3_text", {"query_pre_attn_scalar": 0}, "ZeroDivisionError"),
+    ("gemma3_text", {"query_pre_attn_scalar": 0}, "query_pre_attn_scalar: 0 must be above 0"),
     ("t5", {"feed_forward_proj": None}, "feed_forward_proj: null is no value"),
 ]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from diptych.convert import convert_checkpoint, open_checkpoint
-from diptych.rules.transforms import DELETE
+from diptych.rules import DELETE
 from diptych.spec import CheckpointError
 from parity_tests.support.checkpoints import write_checkpoint
 from parity_tests.support.saved_models import UNTIED, saved, there_and_back

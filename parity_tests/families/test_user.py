@@ -125,12 +125,60 @@ def test_a_file_without_a_family_ends_the_command(source, tmp_path):
 )
 def test_a_fault_in_a_function_names_file_and_function(source, tmp_path, name, step):
     convert_checkpoint(source, tmp_path / "flax", to="flax", family=load_family(RULES))
-    broken = f"""{RULES.read_text()}
-from dataclasses import replace
-FAMILY = replace(FAMILY, {name}=lambda *_: {{}}["nothing"])
-"""
-    (tmp_path / "rules.py").write_text(broken)
+    text = f"""
+class Broken(DecoderFamily):
+    def {name}(self, *arguments):
+        return {{}}["nothing"]
+
+
+FAMILY = Broken("""
+    (tmp_path / "rules.py").write_text(RULES.read_text().replace("FAMILY = DecoderFamily(", text))
     code, _, err = diptych(*step, "--rules", "rules.py", cwd=tmp_path)
     assert code == 2, err
     assert err.splitlines()[-1] == f"error: rules.py: {name}: KeyError: 'nothing'"
     assert not (tmp_path / "out").exists()
+
+
+OWN = """
+from diptych.convert import Family, Setting, SettingsTable
+from diptych.spec import FeedForwardConfig
+
+
+class Mine(Family):
+    def read_config(self, settings, shapes, variants):
+        d_ff, d_model = shapes["in.weight"]
+        return FeedForwardConfig(d_model=d_model, d_ff=d_ff, activation=settings["act"])
+
+    def write_settings(self, config, source):
+        return {"act": config.activation}
+
+
+FAMILY = Mine(
+    name="mine",
+    summary="two linear maps",
+    model_types=("mine",),
+    modules={"in": "up_proj", "out": "down_proj"},
+    settings=SettingsTable(understood={"act": Setting(str, "relu")}),
+)
+"""
+
+
+def test_a_family_that_is_no_decoder_is_a_class_of_its_own(tmp_path):
+    """What it writes is read back, too, beside the tensors that would be written."""
+    path = tmp_path / "rules.py"
+    path.write_text(OWN)
+    shapes = {"in.weight": (F, W), "in.bias": (F,), "out.weight": (W, F), "out.bias": (W,)}
+    tensors = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
+    settings = {"model_type": "mine", "act": "gelu"}
+    source = write_checkpoint(tmp_path / "source", tensors, settings)
+    family = load_family(path)
+    convert_checkpoint(source, tmp_path / "flax", to="flax", family=family)
+    for name in ("source_config.json", "diptych.json"):
+        (tmp_path / "flax" / name).unlink()
+    convert_checkpoint(tmp_path / "flax", tmp_path / "back", to="hf", family=family)
+    assert_same_tensors(stored_tensors(tmp_path / "back"), tensors)
+    assert json.loads((tmp_path / "back/config.json").read_text()) == settings
+    path.write_text(OWN.replace('{"act": config.activation}', '{"act": "silu"}'))
+    cause = "mine has no such FeedForward: activation='gelu', only 'silu'"
+    with pytest.raises(CheckpointError, match=cause):
+        convert_checkpoint(tmp_path / "flax", tmp_path / "out", to="hf", family=load_family(path))

@@ -1,56 +1,76 @@
-"""The tables of components and families: ``python -m parity_tests.house.component_table``."""
+"""The tables of components and families: ``python -m parity_tests.house.component_table``.
+
+Each is written between the comments that stand around it, in README and in docs.
+"""
 
 import inspect
+import pkgutil
 import re
+from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import torch_impl
 from diptych.convert import FAMILIES
-from diptych.spec import COMPONENTS, Config
+from diptych.spec import Config
+from parity_tests import ROOT
 
-_FILES = (
-    "head_attention",
-    "scaled_dot_product_attention",
-    "multi_head_attention",
-    "latent_attention",
-    "attention_pooling",
-    "position",
-    "position_bias",
-    "norm",
-    "feed_forward",
-    "mixture",
-    "embedding",
-    "patch_embedding",
-    "transformer_layer",
-    "block",
-    "encoder",
-    "decoder",
-    "encoder_decoder",
-    "vision",
-    "audio",
-    "dual_encoder",
-    "encoder_with_heads",
-    "task_heads",
-    "logits_head",
-)
-"""In the order that a reader meets them; components of another file come last."""
+KINDS = {  # the components of a page of docs/components, parts before what is made of them
+    "attention": (
+        "ScaledDotProductAttention",
+        "HeadAttention",
+        "MultiHeadAttention",
+        "LatentAttention",
+        "AttentionPooling",
+    ),
+    "positions": ("PositionalEncoding", "RelativePositionBias"),
+    "feed-forward": (
+        "LayerNorm",
+        "RMSNorm",
+        "FeedForward",
+        "GatedFeedForward",
+        "MixtureOfExperts",
+    ),
+    "embeddings": ("Embedding", "TextEmbedding", "PatchEmbedding"),
+    "layers": ("TransformerEncoderLayer", "TransformerDecoderLayer", "Block"),
+    "models": (
+        "Encoder",
+        "Decoder",
+        "EncoderDecoder",
+        "VisionEncoder",
+        "AudioEncoder",
+        "DualEncoder",
+        "EncoderWithProjection",
+        "EncoderWithHeads",
+    ),
+    "heads": (
+        "LogitsHead",
+        "MaskedLMHead",
+        "NextSentenceHead",
+        "SequenceClassificationHead",
+        "TokenClassificationHead",
+        "QuestionAnsweringHead",
+    ),
+}
+FAMILY_KINDS = {  # by the folder in diptych/families
+    "decoders": "Decoders",
+    "encoders": "Encoders of text",
+    "encoder_decoders": "Encoder-decoders",
+    "vision": "Vision, and vision with text",
+    "training_files": "People's own training files",
+}
 
 
-def family_table() -> str:
-    """Return the table in Markdown: what each family reads."""
-    rows = ["| family | what it reads |", "| --- | --- |"]
-    rows += [f"| `{family.name}` | {family.summary} |" for family in FAMILIES.values()]
-    return "\n".join(rows) + "\n"
-
-
-def component_table() -> str:
-    """Return the table in Markdown: what each component is, takes and returns."""
+def component_table(kind: str) -> str:
+    """Return the table in Markdown: what each component of a kind is, takes and returns."""
     rows = [
         "| Component | Constructor | Call | Returns |",
         "| --- | --- | --- | --- |",
     ]
-    for name in ordered():
+    for name in KINDS[kind]:
         component = getattr(torch_impl, name)
         summary = _first_sentence(component)
         rows.append(
@@ -60,11 +80,37 @@ def component_table() -> str:
     return "\n".join(rows) + "\n"
 
 
-def ordered() -> list[str]:
-    """Return the components by the file that they are in, parts before what is made of them."""
-    files = {name: getattr(torch_impl, name).__module__.split(".")[-1] for name in COMPONENTS}
-    place = {file: i for i, file in enumerate(_FILES)}
-    return sorted(COMPONENTS, key=lambda name: (place.get(files[name], len(_FILES)), name))
+def component_api(kind: str) -> str:
+    """Return the directives in Markdown that show the docstrings of both panels."""
+    panels = "\n\n".join(f'=== "{p}"\n\n    ::: {p}.NAME' for p in ("torch_impl", "jax_impl"))
+    return "\n".join(f"## NAME\n\n{panels}\n".replace("NAME", name) for name in KINDS[kind])
+
+
+def family_table(kind: str) -> str:
+    """Return the table in Markdown: what each family of a kind reads."""
+    rows = ["| family | what it reads |", "| --- | --- |"]
+    rows += [f"| `{name}` | {FAMILIES[name].summary} |" for name in families_of(kind)]
+    return "\n".join(rows) + "\n"
+
+
+def kinds_table() -> str:
+    """Return the table in Markdown: the families of every kind."""
+    rows = ["| kind | families |", "| --- | --- |"]
+    for kind, title in FAMILY_KINDS.items():
+        names = ", ".join(f"`{name}`" for name in families_of(kind))
+        rows.append(f"| {title} | {names} |")
+    return "\n".join(rows) + "\n"
+
+
+def families_of(kind: str) -> list[str]:
+    """Return the names of the families that the files of a folder make, as they are registered."""
+    package = import_module(f"diptych.families.{kind}")
+    files = [
+        import_module(f"{package.__name__}.{m.name}")
+        for m in pkgutil.iter_modules(package.__path__)
+    ]
+    made = {id(value) for file in files for value in vars(file).values()}
+    return [name for name, family in FAMILIES.items() if id(family) in made]
 
 
 def _arguments(function: Any) -> str:
@@ -109,10 +155,34 @@ def _one_line(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-TABLES = {"components": component_table, "families": family_table}
-"""By the name in the comments that stand around it in README."""
+TABLES: dict[str, tuple[str, Callable[[], str]]] = {
+    "kinds": ("README.md", kinds_table),
+    **{
+        f"components: {kind}": (f"docs/components/{kind}.md", partial(component_table, kind))
+        for kind in KINDS
+    },
+    **{
+        f"api: {kind}": (f"docs/components/{kind}.md", partial(component_api, kind))
+        for kind in KINDS
+    },
+    **{
+        f"families: {kind}": ("docs/families.md", partial(family_table, kind))
+        for kind in FAMILY_KINDS
+    },
+}
+"""By the name in the comments that stand around it: the page, and what makes it."""
+
+
+def between(name: str) -> tuple[Path, str, str, str]:
+    """Return the page of a table, and its text before, between and after the comments."""
+    page = ROOT / TABLES[name][0]
+    before, start, rest = page.read_text().partition(f"<!-- {name} -->\n")
+    table, end, after = rest.partition(f"<!-- /{name} -->\n")
+    assert end, f"{page}: {name} stands in no pair of comments"
+    return page, before + start, table, end + after
 
 
 if __name__ == "__main__":
-    for name, table in TABLES.items():
-        print(f"<!-- {name} -->\n{table()}<!-- /{name} -->\n")
+    for name, (_, make) in TABLES.items():
+        page, before, _, after = between(name)
+        page.write_text(before + make() + after)

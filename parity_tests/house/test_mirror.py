@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+import jax_impl
+import torch_impl
+from diptych.spec import COMPONENTS
 from parity_tests import ROOT
 
 ONLY_IN_JAX = {"rngs", "rng_key"}
@@ -78,6 +81,12 @@ PAIRS = [
 
 def test_same_files() -> None:
     assert files("jax_impl") == FILES
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_a_component_and_its_config_stand_in_files_of_one_name(name: str) -> None:
+    places = [COMPONENTS[name], getattr(torch_impl, name), getattr(jax_impl, name)]
+    assert len({place.__module__.split(".")[-1] for place in places}) == 1
 
 
 @pytest.mark.parametrize("file", FILES)

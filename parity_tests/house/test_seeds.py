@@ -13,7 +13,7 @@ import jax_impl
 import torch_impl
 from diptych.families import FAMILIES
 from diptych.parity.compare import compare_working
-from diptych.rules.rules import convert_tensors
+from diptych.rules import convert_tensors
 from diptych.spec import (
     AttentionConfig,
     Config,

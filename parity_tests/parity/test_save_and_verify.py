@@ -6,7 +6,7 @@ import pytest
 import diptych
 from diptych.parity.inputs import batches
 from parity_tests.components.modules import PANELS, in_layout, new
-from parity_tests.components.rooms import EXAMPLES, slow_by_hand
+from parity_tests.components.rooms import EXAMPLES, marked_components
 from parity_tests.components.runs import to_canonical
 
 LAYOUTS = {"torch": "torch", "jax": "flax"}
@@ -30,7 +30,7 @@ def test_a_saved_model_crosses(name, ours, theirs, tmp_path):
     assert all(np.array_equal(given[leaf], found[leaf]) for leaf in given)
 
 
-@pytest.mark.parametrize("name", slow_by_hand(EXAMPLES))
+@pytest.mark.parametrize("name", marked_components(EXAMPLES))
 def test_a_converted_model_is_verified(name, tmp_path):
     config = EXAMPLES[name].config
     PANELS["torch"].save_model(new("torch", config), tmp_path / "saved")

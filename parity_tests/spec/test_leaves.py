@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from diptych.convert import layout_rules
-from diptych.rules.rules import convert_tensors, inverse
+from diptych.rules import convert_tensors, inverse
 from diptych.spec import COMPONENTS, AttentionConfig, Config, EncoderConfig, NormConfig
 from parity_tests.components.modules import PANELS, new
 from parity_tests.components.rooms import EXAMPLES

@@ -15,7 +15,7 @@ from diptych.spec.checks.attention import (
     check_mask_dtype,
     check_offset_size,
     check_pair,
-    check_segment_lengths,
+    check_same_lengths,
     per_sample_shape,
     window_sides,
 )
@@ -106,5 +106,5 @@ def _segment_pair(
     if isinstance(segment_ids, tuple | list):
         check_pair("segment_ids", segment_ids)
         return segment_ids[0], segment_ids[1]
-    check_segment_lengths(T, S)
+    check_same_lengths("segment_ids", T, S)
     return segment_ids, segment_ids

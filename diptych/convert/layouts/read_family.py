@@ -51,11 +51,8 @@ def read_family(opened: Opened, options: ReadOptions) -> Checkpoint:
         expected, rules = config.leaves(), found.rules(config, variants)
     except CheckpointError:
         raise
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise CheckpointError(f"{where}: {error}") from None
-    except (ArithmeticError, AttributeError, LookupError) as error:
-        cause = f"{found.name} cannot be read with these settings: {type(error).__name__}: {error}"
-        raise CheckpointError(f"{where}: {cause}") from error
     parameters = {name: t for name, t in tensors.items() if not found.is_buffer(name)}
     leaves, faults = read_leaves(parameters, rules, expected)
     if faults:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...rules.transforms import Transform
+from ...rules import Transform
 from ...spec import (
     AlibiConfig,
     AttentionConfig,
@@ -14,12 +14,12 @@ from ...spec import (
     NormConfig,
     ScoreConfig,
 )
+from .. import transformers_settings as hf
 from ..fused import both_parts, groups
 from ..modules import Modules
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import ARCHITECTURES, BOOKKEEPING, FIXED, NUMBER
+from ..settings import NUMBER, SIZE, Setting, require
+from ..stacks import StackKind, expect, token_embedding, write_ends
 from .family import DecoderFamily
-from .parts import token_embedding, write_ends
 
 _LAYER, _OURS = "h.{i}", "layers.{i}"
 _QKV = f"{_LAYER}.self_attention.query_key_value"
@@ -66,7 +66,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
+    layer = config.layers[0]
     return {
         "attention_dropout": layer.attention.attention_dropout,
         "hidden_dropout": layer.dropout,
@@ -79,7 +79,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
 
 
 def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
-    attention: Any = config.layers[0].attention
+    attention = expect(config.layers[0].attention, AttentionConfig)
     return both_parts(_QKV, groups(attention))
 
 
@@ -89,22 +89,20 @@ BLOOM = DecoderFamily(
     model_types=("bloom",),
     architectures=("BloomForCausalLM", "BloomModel"),
     modules=_MODULES,
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
+    settings=hf.settings_table(
+        {
             "attention_dropout": Setting(NUMBER, 0.0),
             "hidden_dropout": Setting(NUMBER, 0.0),
-            "hidden_size": Setting(int),
+            "hidden_size": SIZE,
             "layer_norm_epsilon": Setting(NUMBER, 1e-5),
-            "n_embed": Setting(int),
-            "n_head": Setting(int),
-            "n_layer": Setting(int),
-            "num_attention_heads": Setting(int),
+            "n_embed": SIZE,
+            "n_head": SIZE,
+            "n_layer": SIZE,
+            "num_attention_heads": SIZE,
             "tie_word_embeddings": Setting(bool, True),
-            "vocab_size": Setting(int),
+            "vocab_size": SIZE,
         },
-        bookkeeping=BOOKKEEPING
-        | {
+        bookkeeping={
             "attention_softmax_in_fp32",
             "bias_dropout_fusion",
             "masked_softmax_fusion",
@@ -115,15 +113,17 @@ BLOOM = DecoderFamily(
             "slow_but_exact",
             "unk_token_id",
         },
-        fixed=FIXED | {"apply_residual_connection_post_layernorm": (False,), "n_inner": (None,)},
+        fixed={"apply_residual_connection_post_layernorm": (False,), "n_inner": (None,)},
     ),
     sizes={
         "vocab_size": ("word_embeddings.weight", 0),
         "hidden_size": ("word_embeddings.weight", 1),
+        "n_embed": ("word_embeddings.weight", 1),
     },
     read=_read,
     write=_write,
+    stack_kind=StackKind(feed_forward=FeedForwardConfig),
     transforms=_transforms,
     prefix="transformer.",
     layers=("h", "n_layer"),
-).family
+)

@@ -3,23 +3,12 @@
 from typing import Any
 
 from ...spec import BlockConfig, DecoderConfig, NormConfig
-from ..settings import Setting, SettingsTable
-from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER
+from .. import transformers_settings as hf
+from ..rope import read_rotary
+from ..settings import NUMBER, Setting, without
+from ..stacks import read_decoder
+from . import parts
 from .family import DecoderFamily
-from .parts import (
-    ATTENTION,
-    BUFFERS,
-    ENDS,
-    FEED_FORWARD,
-    SIZES,
-    UNDERSTOOD,
-    head_dim,
-    read_attention,
-    read_decoder,
-    read_feed_forward,
-    write_decoder,
-)
-from .rope import read_rotary
 
 _NORM = {"layers.{i}.input_layernorm": "layers.{i}.attention_norm"}
 _THETA = 10000.0
@@ -27,10 +16,10 @@ _THETA = 10000.0
 
 def _read(values: dict[str, Any]) -> DecoderConfig:
     norm = NormConfig(eps=values["layer_norm_eps"], bias=False)
-    rotary = read_rotary(values, head_dim(values), theta=_THETA, interleaved=True)
+    rotary = read_rotary(values, parts.head_dim(values), theta=_THETA, interleaved=True)
     layer = BlockConfig(
-        attention=read_attention(values, rotary=rotary),
-        feed_forward=read_feed_forward(values),
+        attention=parts.read_attention(values, rotary=rotary),
+        feed_forward=parts.read_feed_forward(values),
         norm=norm,
         norm_placement="parallel_shared",
     )
@@ -38,34 +27,33 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
-    settings = write_decoder(config) | {"attention_bias": layer.attention.out_bias}
+    layer = config.layers[0]
+    settings = parts.write_decoder(config) | {"attention_bias": layer.attention.out_bias}
     settings["layer_norm_eps"] = settings.pop("rms_norm_eps")
     del settings["head_dim"]  # transformers derives it
     return settings | ({} if config.head is None else {"logit_scale": config.head.scale})
 
-
-_UNDERSTOOD = {name: setting for name, setting in UNDERSTOOD.items() if name != "rms_norm_eps"}
 
 COHERE = DecoderFamily(
     name="cohere",
     summary="Command R (CohereForCausalLM, CohereModel), without norms of queries and keys",
     model_types=("cohere",),
     architectures=("CohereForCausalLM", "CohereModel"),
-    modules=ENDS | ATTENTION | _NORM | FEED_FORWARD,
-    settings=SettingsTable(
-        understood=_UNDERSTOOD
+    modules=parts.ENDS | parts.ATTENTION | _NORM | parts.FEED_FORWARD,
+    settings=hf.settings_table(
+        without(parts.UNDERSTOOD, "rms_norm_eps")
         | {
             "layer_norm_eps": Setting(NUMBER, 1e-5),
             "logit_scale": Setting(NUMBER, 0.0625),
             "max_position_embeddings": Setting(int, 8192),
             "tie_word_embeddings": Setting(bool, True),
         },
-        bookkeeping=BOOKKEEPING | {"model_max_length"},
-        fixed=FIXED | {"use_qk_norm": (False,)},
+        bookkeeping={"model_max_length"},
+        fixed={"use_qk_norm": (False,)},
     ),
-    sizes=SIZES,
+    sizes=parts.SIZES,
     read=_read,
     write=_write,
-    buffers=BUFFERS,
-).family
+    stack_kind=parts.STACK_KIND,
+    buffers=parts.BUFFERS,
+)

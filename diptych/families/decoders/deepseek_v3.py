@@ -1,14 +1,14 @@
 """DeepSeek-V3 (DeepSeek-AI 2024) as ``transformers`` stores it, not quantised."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from math import log
 from typing import Any
 
-from ...rules.rules import Rule
+from ...rules import Rule
 from ...spec import (
     BlockConfig,
     DecoderConfig,
+    GatedFeedForwardConfig,
     LatentAttentionConfig,
     MixtureOfExpertsConfig,
     RotaryConfig,
@@ -16,23 +16,13 @@ from ...spec import (
     ScoreConfig,
     YarnScaling,
 )
+from .. import transformers_settings as hf
 from ..experts import expert_rules
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER, read_activation, write_activation
+from ..rope import read_rotary, write_rotary
+from ..settings import NUMBER, SIZE, Setting, require, without
+from ..stacks import StackKind, expect, read_decoder, write_ends
+from . import parts
 from .family import DecoderFamily
-from .parts import (
-    BUFFERS,
-    ENDS,
-    FEED_FORWARD,
-    NORMS,
-    SIZES,
-    UNDERSTOOD,
-    read_decoder,
-    read_feed_forward,
-    read_norm,
-    write_ends,
-)
-from .rope import read_rotary, write_rotary
 
 _ATTENTION, _THEIRS = "layers.{i}.attention", "layers.{i}.self_attn"
 _MIXTURE, _OURS = "layers.{i}.mlp", "layers.{i}.feed_forward"
@@ -55,7 +45,7 @@ _BANKS = (("gate_proj", "gate_param"), ("up_proj", "up_param"), ("down_proj", "d
 
 
 def _read(values: dict[str, Any]) -> DecoderConfig:
-    norm = read_norm(values)
+    norm = parts.read_norm(values)
     d_model, rope_dim = require(values, "hidden_size"), values["qk_rope_head_dim"]
     rotary = read_rotary(values, rope_dim, interleaved=values["rope_interleave"])
     layer = BlockConfig(
@@ -77,7 +67,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
             ),
             rotary=rotary,
         ),
-        feed_forward=read_feed_forward(values),
+        feed_forward=parts.read_feed_forward(values),
         norm=norm,
     )
     width = require(values, "moe_intermediate_size")
@@ -89,7 +79,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
             d_ff=width,
             num_experts=require(values, "n_routed_experts"),
             top_k=values["num_experts_per_tok"],
-            activation=read_activation(values, "hidden_act"),
+            activation=hf.read_activation(values, "hidden_act"),
             router=RouterConfig(
                 scoring="sigmoid",
                 normalize=values["norm_topk_prob"],
@@ -119,15 +109,17 @@ def _scale(rotary: RotaryConfig, width: int) -> float | None:
 def _write(config: DecoderConfig) -> dict[str, Any]:
     mixtures = [isinstance(x.feed_forward, MixtureOfExpertsConfig) for x in config.layers]
     if True not in mixtures:
-        raise ValueError("deepseek_v3 has a mixture of experts in some layer")
-    layer: Any = config.layers[mixtures.index(True)]
-    dense: Any = config.layers[mixtures.index(False)] if False in mixtures else None
-    attention, mixture, router = layer.attention, layer.feed_forward, layer.feed_forward.router
+        raise ValueError("no layer is a mixture of experts, only some or all")
+    layer = config.layers[mixtures.index(True)]
+    dense = config.layers[mixtures.index(False)] if False in mixtures else None
+    attention = expect(layer.attention, LatentAttentionConfig)
+    mixture = expect(layer.feed_forward, MixtureOfExpertsConfig)
+    router = mixture.router
     return {
         "attention_bias": attention.out_bias,
         "attention_dropout": attention.attention_dropout,
         "first_k_dense_replace": mixtures.index(True),
-        "hidden_act": write_activation(mixture.activation),
+        "hidden_act": hf.write_activation(mixture.activation),
         "hidden_size": config.d_model,
         # Without dense layers it means nothing, and transformers wants a number.
         "intermediate_size": dense.feed_forward.d_ff if dense else mixture.d_ff,
@@ -160,25 +152,22 @@ def _experts(config: DecoderConfig, prefix: str) -> list[Rule]:
     return expert_rules(theirs, _OURS, _BANKS, max(numbers), config.leaves())
 
 
-_SIZE = Setting(int)
-_UNDERSTOOD: Mapping[str, Setting] = {k: v for k, v in UNDERSTOOD.items() if k != "head_dim"}
-
 DEEPSEEK_V3 = DecoderFamily(
     name="deepseek_v3",
     summary="DeepSeek-V3, R1, dequantised (DeepseekV3ForCausalLM, DeepseekV3Model)",
     model_types=("deepseek_v3",),
     architectures=("DeepseekV3ForCausalLM", "DeepseekV3Model"),
-    modules=ENDS | NORMS | FEED_FORWARD | _MODULES,
+    modules=parts.ENDS | parts.NORMS | parts.FEED_FORWARD | _MODULES,
     extra_rules=_experts,
     extra_names=tuple(f"{_MIXTURE}.experts.{{j}}.{name}.weight" for name, _ in _BANKS),
-    settings=SettingsTable(
-        understood={
-            **_UNDERSTOOD,
+    settings=hf.settings_table(
+        {
+            **without(parts.UNDERSTOOD, "head_dim"),
             "first_k_dense_replace": Setting(int, 3),
             "kv_lora_rank": Setting(int, 512),
-            "moe_intermediate_size": _SIZE,
+            "moe_intermediate_size": SIZE,
             "n_group": Setting(int, 8),
-            "n_routed_experts": Setting(int),
+            "n_routed_experts": SIZE,
             "n_shared_experts": Setting(int, 1),
             "norm_topk_prob": Setting(bool, True),
             "num_experts_per_tok": Setting(int, 8),
@@ -190,8 +179,7 @@ DEEPSEEK_V3 = DecoderFamily(
             "topk_group": Setting(int, 4),
             "v_head_dim": Setting(int, 128),
         },
-        bookkeeping=BOOKKEEPING
-        | {
+        bookkeeping={
             "auto_map",
             "aux_loss_alpha",
             "ep_size",
@@ -201,19 +189,22 @@ DEEPSEEK_V3 = DecoderFamily(
             "qk_head_dim",
             "seq_aux",
         },
-        fixed=FIXED
-        | {
+        fixed={
             "moe_layer_freq": (1,),
             "scoring_func": ("sigmoid",),
             "topk_method": ("noaux_tc",),
         },
     ),
     sizes={
-        **SIZES,
+        **parts.SIZES,
         "moe_intermediate_size": ("layers.1.mlp.experts.0.gate_proj.weight", 0),
     },
     experts=("n_routed_experts",),
     read=_read,
     write=_write,
-    buffers=BUFFERS,
-).family
+    stack_kind=StackKind(
+        attention=LatentAttentionConfig,
+        feed_forward=GatedFeedForwardConfig | MixtureOfExpertsConfig,
+    ),
+    buffers=parts.BUFFERS,
+)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...rules.transforms import Transform
+from ...rules import Transform
 from ...spec import (
     AlibiConfig,
     AttentionConfig,
@@ -18,20 +18,13 @@ from ...spec import (
     NormConfig,
     ScoreConfig,
 )
+from .. import transformers_settings as hf
 from ..fused import both_parts, groups
 from ..modules import Modules
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    NUMBER,
-    read_activation,
-    write_activation,
-)
+from ..rope import ROPE_SETTINGS, read_rotary, write_rotary
+from ..settings import NUMBER, SIZE, Setting, require
+from ..stacks import StackKind, expect, read_decoder, write_ends
 from .family import DecoderFamily
-from .parts import read_decoder, write_ends
-from .rope import ROPE_SETTINGS, read_rotary, write_rotary
 
 _LAYER, _OURS = "h.{i}", "layers.{i}"
 _QKV = f"{_LAYER}.self_attention.query_key_value"
@@ -77,7 +70,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         feed_forward=FeedForwardConfig(
             d_model=d_model,
             d_ff=values["ffn_hidden_size"] or 4 * d_model,
-            activation=read_activation(values, "activation"),
+            activation=hf.read_activation(values, "activation"),
             bias=bias,
         ),
         norm=norm,
@@ -101,12 +94,12 @@ def _placement(values: Mapping[str, Any]) -> str:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
-    attention = layer.attention
+    layer = config.layers[0]
+    attention = expect(layer.attention, AttentionConfig)
     num_heads, num_kv_heads, width = attention.sizes
     is_grouped = layer.norm_placement == "parallel" or 1 < num_kv_heads < num_heads
     return {
-        "activation": write_activation(layer.feed_forward.activation),
+        "activation": hf.write_activation(layer.feed_forward.activation),
         "alibi": config.position_bias is not None,
         "attention_dropout": attention.attention_dropout,
         "bias": attention.out_bias,
@@ -129,13 +122,12 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
 
 
 def _select(config: DecoderConfig) -> Modules:
-    layer: Any = config.layers[0]
-    norms = _PARALLEL_NORMS if layer.norm_placement == "parallel" else _NORMS
+    norms = _PARALLEL_NORMS if config.layers[0].norm_placement == "parallel" else _NORMS
     return {**_MODULES, **norms}
 
 
 def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
-    attention: Any = config.layers[0].attention
+    attention = expect(config.layers[0].attention, AttentionConfig)
     return both_parts(_QKV, groups(attention))
 
 
@@ -146,41 +138,41 @@ FALCON = DecoderFamily(
     architectures=("FalconForCausalLM", "FalconModel"),
     modules={**_MODULES, **_PARALLEL_NORMS, **_NORMS},
     select=_select,
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
+    settings=hf.settings_table(
+        {
             **ROPE_SETTINGS,
             "activation": Setting(str, "gelu"),
             "alibi": Setting(bool, False),
             "attention_dropout": Setting(NUMBER, 0.0),
             "bias": Setting(bool, False),
-            "ffn_hidden_size": Setting(int),
+            "ffn_hidden_size": SIZE,
             "hidden_dropout": Setting(NUMBER, 0.0),
-            "hidden_size": Setting(int),
+            "hidden_size": SIZE,
             "layer_norm_epsilon": Setting(NUMBER, 1e-5),
             "multi_query": Setting(bool, True),
-            "n_embed": Setting(int),
+            "n_embed": SIZE,
             "new_decoder_architecture": Setting(bool, False),
-            "num_attention_heads": Setting(int),
-            "num_hidden_layers": Setting(int),
-            "num_kv_heads": Setting(int),
+            "num_attention_heads": SIZE,
+            "num_hidden_layers": SIZE,
+            "num_kv_heads": SIZE,
             "num_ln_in_parallel_attn": Setting(int),
             "parallel_attn": Setting(bool, True),
             "tie_word_embeddings": Setting(bool, True),
-            "vocab_size": Setting(int),
+            "vocab_size": SIZE,
         },
-        bookkeeping=BOOKKEEPING | {"apply_residual_connection_post_layernorm", "auto_map"},
-        fixed=FIXED,
+        bookkeeping={"apply_residual_connection_post_layernorm", "auto_map"},
     ),
     sizes={
         "vocab_size": ("word_embeddings.weight", 0),
         "hidden_size": ("word_embeddings.weight", 1),
+        "n_embed": ("word_embeddings.weight", 1),
         "ffn_hidden_size": ("h.0.mlp.dense_h_to_4h.weight", 0),
     },
     read=_read,
     write=_write,
+    stack_kind=StackKind(feed_forward=FeedForwardConfig),
     transforms=_transforms,
     prefix="transformer.",
     layers=("h", "num_hidden_layers"),
     buffers={"h.{i}.self_attention.rotary_emb.inv_freq": None},
-).family
+)

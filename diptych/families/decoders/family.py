@@ -8,111 +8,76 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...rules.rules import Rule, rule
-from ...rules.transforms import Tie, Transform
+from ...rules import Rule, Tie, Transform, rule
 from ...spec import Config, DecoderConfig
 from ...spec.checks.sizes import Shape
-from ..family import Family, Variants
-from ..modules import Modules, module_rules, module_templates
-from ..settings import SettingsTable, check_layer_count, fill_sizes, layer_count
-from ..transformers_settings import first_difference
-from .rope import ROPE_SPELLINGS
+from ..family import Family, Part, Variants
+from ..modules import PARTS, Modules, module_rules
+from ..rope import ROPE_SPELLINGS
+from ..shapes import check_layer_count, fill_sizes, layer_count
+from ..stacks import ANY_STACK, StackKind, expect
 
 _UNTIE = "to read both, give --set tie_word_embeddings=false"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecoderFamily:
-    """One family of decoders, as a table and three functions; ``family`` makes the rest.
+class DecoderFamily(Family):
+    """One family of decoders, as a table and two functions.
 
     Attributes:
-        name: What ``--family`` calls it.
-        summary: One line for ``diptych families``.
-        model_types: Values of ``model_type`` in its config.json.
-        architectures: Classes with and without a head, as ``architectures`` names them.
-        modules: Our modules by theirs; theirs without the prefix.
-        select: From a config to those of the modules that it has, where names alone do not tell.
-        settings: The settings that it knows.
-        sizes: Settings that a bare state dict shows: the tensor, without the prefix, and its axis.
-        counts: Settings that a bare state dict shows as the length of a list, by its name.
-        experts: Settings that number experts, each of which has tensors of its own.
-        flags: Settings that it shows by a tensor that is there or not.
+        architectures: Classes with and without a head, as ``architectures`` names them, or "".
         read: From settings, sizes included, to the config of the model with a head; raises
             ValueError, ``KEY: CAUSE``, where a setting is missing or refused.
         write: From that config to settings in the current spelling.
+        stack_kind: What a decoder's parts must be for ``write`` to read them.
+        sizes: Settings that a bare state dict shows: the tensor, without the prefix, and its axis.
+        counts: Settings that a bare state dict shows as the length of a list, by its name.
+        experts: Settings that number experts, each of which has tensors of its own; the first
+            that is given counts.
+        flags: Settings that it shows by a tensor that is there or not.
+        select: From a config to those of the modules that it has, where names alone do not tell.
         transforms: From their tensors to ours, by their name in ``modules``.
         extra_rules: From a config and the prefix to rules that no table of modules gives.
-        extra_names: The names that these may take, templates without the prefix.
-        settled: From a config to the one that its settings are read as: weights are reordered for
-            what no setting says.
-        prefix: Before the names of a model with a head.
+        canonicalise: From a config to the one that its settings are read as: weights are reordered
+            for what no setting says.
         layers: Their name of the list of layers, and the setting of their number.
         head: Their name of the output layer, outside the prefix.
-        buffers: Names, without the prefix, of what is no parameter, with their recipe.
-        linen_norm: The leaf name of norms in Flax files.
     """
 
-    name: str
-    summary: str
-    model_types: tuple[str, ...]
-    architectures: tuple[str, str]
-    modules: Modules
-    settings: SettingsTable
-    sizes: Mapping[str, tuple[str, int]]
+    architectures: tuple[str, str] = ("", "")
     read: Callable[[dict[str, Any]], DecoderConfig]
     write: Callable[[DecoderConfig], dict[str, Any]]
+    stack_kind: StackKind = ANY_STACK
+    sizes: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     counts: Mapping[str, str] = field(default_factory=dict)
     experts: tuple[str, ...] = ()
     flags: Mapping[str, str] = field(default_factory=dict)
     select: Callable[[DecoderConfig], Modules] | None = None
     transforms: Callable[[DecoderConfig], Mapping[str, Transform]] = lambda config: {}
     extra_rules: Callable[[DecoderConfig, str], list[Rule]] = lambda config, prefix: []
-    extra_names: tuple[str, ...] = ()
-    settled: Callable[[DecoderConfig], DecoderConfig] = lambda config: config
+    canonicalise: Callable[[DecoderConfig], DecoderConfig] = lambda config: config
     prefix: str = "model."
     layers: tuple[str, str] = ("layers", "num_hidden_layers")
     head: str = "lm_head"
-    buffers: Mapping[str, str | None] = field(default_factory=dict)
-    linen_norm: str = "scale"
+    # Made anew, no token is padding; the class's own default may lie outside the vocabulary.
+    anew: Mapping[str, Any] = field(default_factory=lambda: {"pad_token_id": None})
 
     @property
-    def family(self) -> Family:
-        """Return the family as the converter takes it."""
-        prefixes = ("", self.prefix)
-        return Family(
-            name=self.name,
-            summary=self.summary,
-            model_types=self.model_types,
-            templates=(
-                *module_templates(self.modules, prefixes),
-                *(f"{p}{name}" for p in prefixes for name in (*self.buffers, *self.extra_names)),
-                *(f"{self.head}.{part}" for part in ("weight", "bias")),
-            ),
-            settings=self.settings,
-            find_variants=self._find_variants,
-            usual_variants=self._usual_variants,
-            read_config=self._read_config,
-            write_config=self._write_config,
-            rules=self._rules,
-            buffers={f"{p}{name}": r for p in prefixes for name, r in self.buffers.items()},
-            linen_norm=self.linen_norm,
-        )
+    def head_names(self) -> tuple[str, ...]:
+        return tuple(f"{self.head}.{part}" for part in PARTS)
 
-    def _find_variants(self, names: Collection[str]) -> Variants:
-        found = {
-            "prefix": any(name.startswith(self.prefix) for name in names),
-            "head_weight": f"{self.head}.weight" in names,
-        }
-        return tuple(name for name, is_found in found.items() if is_found)
+    def find_variants(self, names: Collection[str]) -> Variants:
+        stored = ("head_weight",) if f"{self.head}.weight" in names else ()
+        return (*super().find_variants(names), *stored)
 
-    def _usual_variants(self, config: Config) -> Variants:
+    def usual_variants(self, config: Config) -> Variants:
         return ("prefix",) if isinstance(config, DecoderConfig) and config.head else ()
 
-    def _read_config(
+    def read_config(
         self, settings: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
     ) -> Config:
         values = {**settings}
-        prefix = self.prefix if "prefix" in variants else ""
+        prefix = self.prefix_in(variants)
         fill_sizes(values, self.sizes, shapes, prefix)
         for key, (name, axis) in self.sizes.items():
             shape = shapes.get(f"{prefix}{name}", ())
@@ -125,7 +90,8 @@ class DecoderFamily:
         for flag, name in self.flags.items():
             if values[flag] is None:
                 values[flag] = f"{prefix}{name}" in shapes
-        for number in (key, *self.experts):
+        numbers = [name for name in self.experts if values[name] is not None]
+        for number in (key, *numbers[:1]):
             check_layer_count(values[number], shapes, number)
         config = self.read(values)
         return config if self._has_head(values, variants) else replace(config, head=None)
@@ -137,51 +103,42 @@ class DecoderFamily:
             [names] if isinstance(names, str) else names
         )
 
-    def _write_config(self, config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
-        if not isinstance(config, DecoderConfig) or config.embedding is None:
-            raise ValueError(f"{self.name} is a Decoder with an embedding")
-        try:
-            wanted = self.write(config)
-        except (AttributeError, TypeError) as error:
-            raise ValueError(f"{self.name} has no such Decoder: {error}") from None
-        # Made anew, no token is padding; the class's own default may lie outside the vocabulary.
-        settings: dict[str, Any] = {**(source or {"pad_token_id": None})}
-        if settings.get("model_type") not in self.model_types:
-            settings["model_type"] = self.model_types[0]
-        if not settings.get("architectures"):
-            settings["architectures"] = [self.architectures[0 if config.head else 1]]
-        both = {key: wanted[key] for key in ROPE_SPELLINGS if key in wanted and key not in settings}
-        if source and not self._difference(config, settings | both):
-            return settings | both
-        settings |= wanted
-        difference = self._difference(config, settings)
-        if difference:
-            raise ValueError(f"{self.name} has no such Decoder: {difference}")
-        return settings
+    @property
+    def components(self) -> tuple[type[Config], ...]:
+        return (DecoderConfig,)
 
-    def _difference(self, config: DecoderConfig, settings: Mapping[str, Any]) -> str:
-        """Return where a config differs from what its settings would be read as."""
-        try:
-            read = self.read(self.settings.values(settings))
-        except (TypeError, ValueError) as error:
-            return str(error)
-        config = self.settled(config)
-        return first_difference(config, read if config.head else replace(read, head=None))
+    def parts(self, config: Config) -> Mapping[str, Part]:
+        return self.stack_kind.parts(expect(config, DecoderConfig))
 
-    def _rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
-        assert isinstance(config, DecoderConfig)
-        prefix = self.prefix if "prefix" in variants else ""
-        modules = self.select(config) if self.select else self.modules
-        rules = module_rules(
-            modules, config.leaves(), theirs=prefix, transforms=self.transforms(config)
-        )
-        rules += self.extra_rules(config, prefix)
-        if config.head is None:
+    def write_settings(self, config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
+        return self.write(expect(config, DecoderConfig))
+
+    def read_back(self, config: Config, values: Mapping[str, Any]) -> Config:
+        read = self.read({**values})
+        return read if expect(config, DecoderConfig).head else replace(read, head=None)
+
+    def architecture(self, config: Config) -> str | None:
+        return self.architectures[0 if expect(config, DecoderConfig).head else 1]
+
+    def restated(self, settings: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the other spelling of the rotation, which files hold beside the source's."""
+        return {k: wanted[k] for k in ROPE_SPELLINGS if k in wanted and k not in settings}
+
+    def canonical(self, config: Config) -> Config:
+        return self.canonicalise(expect(config, DecoderConfig))
+
+    def rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
+        decoder = expect(config, DecoderConfig)
+        prefix, leaves = self.prefix_in(variants), config.leaves()
+        modules = self.select(decoder) if self.select else self.modules
+        rules = module_rules(modules, leaves, theirs=prefix, transforms=self.transforms(decoder))
+        rules += self.extra_rules(decoder, prefix)
+        if decoder.head is None:
             return tuple(rules)
-        if not config.head.tied:
-            rules += module_rules({self.head: "head.vocab_proj"}, config.leaves())
+        if not decoder.head.tied:
+            rules += module_rules({self.head: "head.vocab_proj"}, leaves)
             return tuple(rules)
-        if config.head.bias:
+        if decoder.head.bias:
             rules.append(rule(f"{self.head}.bias", "head.vocab_bias_param"))
         if "head_weight" in variants:
             rules = [self._with_copy(each) for each in rules]

@@ -4,22 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...spec import BlockConfig, DecoderConfig
-from ..settings import Setting, SettingsTable
-from ..transformers_settings import BOOKKEEPING, FIXED
+from .. import transformers_settings as hf
+from ..settings import Setting
+from ..stacks import read_decoder
+from . import parts
 from .family import DecoderFamily
-from .parts import (
-    BUFFERS,
-    MODULES,
-    SIZES,
-    UNDERSTOOD,
-    read_attention,
-    read_decoder,
-    read_feed_forward,
-    read_norm,
-    write_decoder,
-)
 
-GEMMA_FIXED = FIXED | {"use_bidirectional_attention": (False, None)}
+GEMMA_FIXED = {"use_bidirectional_attention": (False, None)}
 GEMMA_DEFAULTS = {
     "head_dim": Setting(int, 256),
     "max_position_embeddings": Setting(int, 8192),
@@ -36,17 +27,19 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
     # Old files say "gelu" and mean its tanh form, as transformers knows too.
     act = values["hidden_activation"] or values["hidden_act"]
     values = {**values, "hidden_act": "gelu_pytorch_tanh" if act == "gelu" else act}
-    norm = read_norm(values, unit_offset=True)
+    norm = parts.read_norm(values, unit_offset=True)
     layer = BlockConfig(
-        attention=read_attention(values), feed_forward=read_feed_forward(values), norm=norm
+        attention=parts.read_attention(values),
+        feed_forward=parts.read_feed_forward(values),
+        norm=norm,
     )
     return read_decoder(values, layer, norm=norm, embed_scale=embed_scale(values))
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
+    layer = config.layers[0]
     bias = {"attention_bias": layer.attention.out_bias}
-    settings = write_decoder(config) | bias
+    settings = parts.write_decoder(config) | bias
     return settings | {"hidden_activation": settings["hidden_act"]}
 
 
@@ -55,20 +48,20 @@ GEMMA = DecoderFamily(
     summary="Gemma (GemmaForCausalLM, GemmaModel)",
     model_types=("gemma",),
     architectures=("GemmaForCausalLM", "GemmaModel"),
-    modules=MODULES,
-    settings=SettingsTable(
-        understood=UNDERSTOOD
+    modules=parts.MODULES,
+    settings=hf.settings_table(
+        parts.UNDERSTOOD
         | GEMMA_DEFAULTS
         | {
             "hidden_act": Setting(str, "gelu_pytorch_tanh"),
             "hidden_activation": Setting(str),
         },
-        bookkeeping=BOOKKEEPING,
         fixed=GEMMA_FIXED,
     ),
-    sizes=SIZES,
+    sizes=parts.SIZES,
     read=_read,
     write=_write,
-    buffers=BUFFERS,
+    stack_kind=parts.STACK_KIND,
+    buffers=parts.BUFFERS,
     linen_norm="weight",
-).family
+)

@@ -3,29 +3,12 @@
 from typing import Any
 
 from ...spec import BlockConfig, DecoderConfig, ScoreConfig
-from ..settings import Setting, SettingsTable
-from ..transformers_settings import BOOKKEEPING, NUMBER
+from .. import transformers_settings as hf
+from ..settings import NUMBER, Setting
+from ..stacks import FULL, SLIDING, read_decoder
+from . import parts
 from .family import DecoderFamily
 from .gemma import GEMMA_DEFAULTS, GEMMA_FIXED, embed_scale
-from .parts import (
-    ATTENTION,
-    BUFFERS,
-    ENDS,
-    FEED_FORWARD,
-    FULL,
-    SIZES,
-    SLIDING,
-    UNDERSTOOD,
-    WINDOWS,
-    read_attention,
-    read_decoder,
-    read_feed_forward,
-    read_norm,
-    read_windows,
-    with_window,
-    write_decoder,
-    write_windows,
-)
 
 _LAYER = "layers.{i}"
 SANDWICH = {
@@ -35,14 +18,14 @@ SANDWICH = {
     f"{_LAYER}.post_feedforward_layernorm": f"{_LAYER}.feed_forward_out_norm",
 }
 GEMMA2_SETTINGS = (
-    UNDERSTOOD
+    parts.UNDERSTOOD
     | GEMMA_DEFAULTS
-    | WINDOWS
+    | parts.WINDOWS
     | {
         "attn_logit_softcapping": Setting(NUMBER),
         "final_logit_softcapping": Setting(NUMBER),
         "hidden_activation": Setting(str, "gelu_pytorch_tanh"),
-        "query_pre_attn_scalar": Setting(NUMBER, 256),
+        "query_pre_attn_scalar": Setting(NUMBER, 256, above=0),
         "sliding_window": Setting(int, 4096),
     }
 )
@@ -60,11 +43,12 @@ def read_score(values: dict[str, Any]) -> ScoreConfig:
 
 def write_gemma2(config: DecoderConfig) -> dict[str, Any]:
     """Return the settings of Gemma 2 and 3 but those of the rotation."""
-    attention: Any = config.layers[0].attention
-    score, head = attention.score, config.head
+    attention, head = config.layers[0].attention, config.head
+    score = attention.score
     width = 1.0 if score.scale is None else score.scale**-2
     whole = round(width)
-    settings = write_decoder(config, activation="hidden_activation") | write_windows(config)
+    settings = parts.write_decoder(config, activation="hidden_activation")
+    settings |= parts.write_windows(config)
     settings |= {
         "attention_bias": attention.out_bias,
         "attn_logit_softcapping": score.softcap,
@@ -74,15 +58,15 @@ def write_gemma2(config: DecoderConfig) -> dict[str, Any]:
 
 
 def _read(values: dict[str, Any]) -> DecoderConfig:
-    norm = read_norm(values, unit_offset=True)
+    norm = parts.read_norm(values, unit_offset=True)
     layer = BlockConfig(
-        attention=read_attention(values, score=read_score(values)),
-        feed_forward=read_feed_forward(values, activation="hidden_activation"),
+        attention=parts.read_attention(values, score=read_score(values)),
+        feed_forward=parts.read_feed_forward(values, activation="hidden_activation"),
         norm=norm,
         norm_placement="sandwich",
     )
     types = [FULL if i % 2 else SLIDING for i in range(values["num_hidden_layers"])]
-    layers = [with_window(layer, window) for window in read_windows(values, types)]
+    layers = [parts.with_window(layer, window) for window in parts.read_windows(values, types)]
     return read_decoder(
         values,
         layers,
@@ -97,19 +81,20 @@ GEMMA2 = DecoderFamily(
     summary="Gemma 2 (Gemma2ForCausalLM, Gemma2Model)",
     model_types=("gemma2",),
     architectures=("Gemma2ForCausalLM", "Gemma2Model"),
-    modules=ENDS | ATTENTION | SANDWICH | FEED_FORWARD,
-    settings=SettingsTable(
-        understood=GEMMA2_SETTINGS
+    modules=parts.ENDS | parts.ATTENTION | SANDWICH | parts.FEED_FORWARD,
+    settings=hf.settings_table(
+        GEMMA2_SETTINGS
         | {
             "attn_logit_softcapping": Setting(NUMBER, 50.0, nullable=True),
             "final_logit_softcapping": Setting(NUMBER, 30.0, nullable=True),
         },
-        bookkeeping=BOOKKEEPING | {"hidden_act", "sliding_window_size"},
+        bookkeeping={"hidden_act", "sliding_window_size"},
         fixed=GEMMA_FIXED,
     ),
-    sizes=SIZES,
+    sizes=parts.SIZES,
     read=_read,
     write=write_gemma2,
-    buffers=BUFFERS,
+    stack_kind=parts.STACK_KIND,
+    buffers=parts.BUFFERS,
     linen_norm="weight",
-).family
+)

@@ -2,60 +2,45 @@
 
 from typing import Any
 
-from ...spec import BlockConfig, DecoderConfig, QKNormConfig
-from ..settings import Setting, SettingsTable
-from ..transformers_settings import BOOKKEEPING, NUMBER
+from ...spec import AttentionConfig, BlockConfig, DecoderConfig, QKNormConfig, RotaryConfig
+from .. import transformers_settings as hf
+from ..rope import read_rotary, rotary_object
+from ..settings import NUMBER, SIZE, Setting
+from ..stacks import FULL, SLIDING, expect, read_decoder
+from . import parts
 from .family import DecoderFamily
 from .gemma import GEMMA_FIXED, embed_scale
 from .gemma2 import GEMMA2_SETTINGS, SANDWICH, read_score, write_gemma2
-from .parts import (
-    ATTENTION,
-    BUFFERS,
-    ENDS,
-    FEED_FORWARD,
-    FULL,
-    QK_NORMS,
-    SIZES,
-    SLIDING,
-    head_dim,
-    read_attention,
-    read_decoder,
-    read_feed_forward,
-    read_norm,
-    read_windows,
-    with_window,
-)
-from .rope import read_rotary, rotary_object
 
 _THETAS = {FULL: 1e6, SLIDING: 1e4}
 
 
 def _read(values: dict[str, Any]) -> DecoderConfig:
-    norm = read_norm(values, unit_offset=True)
+    norm = parts.read_norm(values, unit_offset=True)
     pattern = values["sliding_window_pattern"] or values["_sliding_window_pattern"]
     num_layers = values["num_hidden_layers"]
     types = [SLIDING if (i + 1) % pattern else FULL for i in range(num_layers)]
-    windows = read_windows(values, types)
+    windows = parts.read_windows(values, types)
     layers = []
     for window in windows:
         kind = FULL if window is None else SLIDING
         layer = BlockConfig(
-            attention=read_attention(
+            attention=parts.read_attention(
                 values,
                 score=read_score(values),
                 rotary=read_rotary(
                     _old_spelling(values, kind),
-                    head_dim(values),
+                    parts.head_dim(values),
                     theta=_THETAS[kind],
                     layer_type=kind,
                 ),
                 qk_norm=QKNormConfig(norm=norm),
             ),
-            feed_forward=read_feed_forward(values, activation="hidden_activation"),
+            feed_forward=parts.read_feed_forward(values, activation="hidden_activation"),
             norm=norm,
             norm_placement="sandwich",
         )
-        layers.append(with_window(layer, window))
+        layers.append(parts.with_window(layer, window))
     return read_decoder(
         values,
         layers,
@@ -76,12 +61,11 @@ def _old_spelling(values: dict[str, Any], kind: str) -> dict[str, Any]:
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
     settings = write_gemma2(config)
-    rotaries: dict[str, Any] = {}
-    width = 0
+    rotaries: dict[str, RotaryConfig] = {}
+    width = expect(config.layers[0].attention, AttentionConfig).sizes[2]
     for layer in config.layers:
-        attention: Any = layer.attention
-        width = attention.sizes[2]
-        rotaries[FULL if attention.score.window is None else SLIDING] = attention.rotary
+        kind = FULL if layer.attention.score.window is None else SLIDING
+        rotaries[kind] = expect(layer.attention.rotary, RotaryConfig)
     objects = {kind: rotary_object(rotary, width) for kind, rotary in rotaries.items()}
     full = rotaries.get(FULL)
     scaling = {k: v for k, v in objects.get(FULL, {}).items() if k != "rope_theta"}
@@ -98,21 +82,22 @@ GEMMA3 = DecoderFamily(
     summary="Gemma 3's text model (Gemma3ForCausalLM, Gemma3TextModel)",
     model_types=("gemma3_text",),
     architectures=("Gemma3ForCausalLM", "Gemma3TextModel"),
-    modules=ENDS | ATTENTION | QK_NORMS | SANDWICH | FEED_FORWARD,
-    settings=SettingsTable(
-        understood={k: v for k, v in GEMMA2_SETTINGS.items() if k != "attn_logit_softcapping"}
+    modules=parts.ENDS | parts.ATTENTION | parts.QK_NORMS | SANDWICH | parts.FEED_FORWARD,
+    settings=hf.settings_table(
+        {k: v for k, v in GEMMA2_SETTINGS.items() if k != "attn_logit_softcapping"}
         | {
-            "_sliding_window_pattern": Setting(int, 6),
+            "_sliding_window_pattern": Setting(int, 6, above=0),
             "max_position_embeddings": Setting(int, 131072),
             "rope_local_base_freq": Setting(NUMBER),
-            "sliding_window_pattern": Setting(int),
+            "sliding_window_pattern": SIZE,
         },
-        bookkeeping=BOOKKEEPING | {"hidden_act", "cache_implementation"},
+        bookkeeping={"hidden_act", "cache_implementation"},
         # transformers keeps this setting and never applies it.
         fixed=GEMMA_FIXED | {"attn_logit_softcapping": (None,)},
     ),
-    sizes=SIZES,
+    sizes=parts.SIZES,
     read=_read,
     write=_write,
-    buffers=BUFFERS,
-).family
+    stack_kind=parts.STACK_KIND,
+    buffers=parts.BUFFERS,
+)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ...rules.transforms import Chain, Split, Transform, Transpose
+from ...rules import Chain, Split, Transform, Transpose
 from ...spec import (
     AttentionConfig,
     BlockConfig,
@@ -13,18 +13,12 @@ from ...spec import (
     ScoreConfig,
     TextEmbeddingConfig,
 )
+from ...spec.checks.sizes import check_divides
+from .. import transformers_settings as hf
 from ..modules import Modules
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    NUMBER,
-    read_activation,
-    write_activation,
-)
+from ..settings import NUMBER, SIZE, Setting, require
+from ..stacks import StackKind, expect, shortest_cycle, write_ends
 from .family import DecoderFamily
-from .parts import shortest_cycle, write_ends
 
 MODULES: Modules = {
     "wte": "embedding.token_embed",
@@ -49,6 +43,7 @@ _TRANSFORMS: dict[str, Transform] = {
 def _read(values: dict[str, Any]) -> DecoderConfig:
     d_model, num_layers = require(values, "n_embd"), require(values, "n_layer")
     vocab_size, num_heads = require(values, "vocab_size"), require(values, "n_head")
+    check_divides(num_heads=num_heads, d_model=d_model)
     norm = NormConfig(eps=values["layer_norm_epsilon"])
     scale = None if values["scale_attn_weights"] else 1.0
     layers = tuple(
@@ -62,7 +57,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
             feed_forward=FeedForwardConfig(
                 d_model=d_model,
                 d_ff=values["n_inner"] or 4 * d_model,
-                activation=read_activation(values, "activation_function"),
+                activation=hf.read_activation(values, "activation_function"),
             ),
             norm=norm,
             dropout=values["resid_pdrop"],
@@ -98,13 +93,13 @@ def _scales(
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layers[0]
-    embedding: Any = config.embedding
+    layer = config.layers[0]
+    embedding = expect(config.embedding, TextEmbeddingConfig)
     scales = [each.attention.score.scale for each in config.layers]
     by_layer = len(scales) > 1 and len(set(scales)) > 1
     first = (config.d_model // layer.attention.num_heads) ** -0.5
     return {
-        "activation_function": write_activation(layer.feed_forward.activation, "gelu_new"),
+        "activation_function": hf.write_activation(layer.feed_forward.activation, "gelu_new"),
         "attn_pdrop": layer.attention.attention_dropout,
         "embd_pdrop": embedding.dropout,
         "layer_norm_epsilon": layer.norm.of(1).eps,
@@ -126,26 +121,24 @@ GPT2 = DecoderFamily(
     model_types=("gpt2",),
     architectures=("GPT2LMHeadModel", "GPT2Model"),
     modules=MODULES,
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
+    settings=hf.settings_table(
+        {
             "activation_function": Setting(str, "gelu_new"),
             "attn_pdrop": Setting(NUMBER, 0.1),
             "embd_pdrop": Setting(NUMBER, 0.1),
             "layer_norm_epsilon": Setting(NUMBER, 1e-5),
-            "n_embd": Setting(int),
-            "n_head": Setting(int),
-            "n_inner": Setting(int),
-            "n_layer": Setting(int),
-            "n_positions": Setting(int),
+            "n_embd": SIZE,
+            "n_head": SIZE,
+            "n_inner": SIZE,
+            "n_layer": SIZE,
+            "n_positions": SIZE,
             "resid_pdrop": Setting(NUMBER, 0.1),
             "scale_attn_by_inverse_layer_idx": Setting(bool, False),
             "scale_attn_weights": Setting(bool, True),
             "tie_word_embeddings": Setting(bool, True),
-            "vocab_size": Setting(int),
+            "vocab_size": SIZE,
         },
-        bookkeeping=BOOKKEEPING
-        | {
+        bookkeeping={
             "n_ctx",
             "reorder_and_upcast_attn",
             "summary_activation",
@@ -154,7 +147,6 @@ GPT2 = DecoderFamily(
             "summary_type",
             "summary_use_proj",
         },
-        fixed=FIXED,
     ),
     sizes={
         "vocab_size": ("wte.weight", 0),
@@ -164,8 +156,9 @@ GPT2 = DecoderFamily(
     },
     read=_read,
     write=_write,
+    stack_kind=StackKind(feed_forward=FeedForwardConfig),
     transforms=lambda config: _TRANSFORMS,
     prefix="transformer.",
     layers=("h", "n_layer"),
     buffers={"h.{i}.attn.bias": "lower_triangle", "h.{i}.attn.masked_bias": None},
-).family
+)

@@ -3,29 +3,23 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...rules.transforms import Transform
+from ...rules import Transform
 from ...spec import (
     AttentionConfig,
     BlockConfig,
     DecoderConfig,
     FeedForwardConfig,
     NormConfig,
+    RotaryConfig,
     ScoreConfig,
 )
+from .. import transformers_settings as hf
 from ..fused import both_parts, groups
 from ..modules import Modules
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    NUMBER,
-    read_activation,
-    write_activation,
-)
+from ..rope import ROPE_SETTINGS, read_rotary, write_rotary
+from ..settings import NUMBER, SIZE, Setting, require
+from ..stacks import StackKind, expect, read_decoder, write_ends
 from .family import DecoderFamily
-from .parts import read_decoder, write_ends
-from .rope import ROPE_SETTINGS, read_rotary, write_rotary
 
 _LAYER = "layers.{i}"
 _QKV = f"{_LAYER}.attention.query_key_value"
@@ -60,7 +54,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         feed_forward=FeedForwardConfig(
             d_model=d_model,
             d_ff=require(values, "intermediate_size"),
-            activation=read_activation(values, "hidden_act"),
+            activation=hf.read_activation(values, "hidden_act"),
         ),
         norm=norm,
         norm_placement="parallel" if values["use_parallel_residual"] else "pre",
@@ -70,14 +64,15 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
-    attention, width = layer.attention, layer.attention.sizes[2]
-    rotary = write_rotary(attention.rotary, width)
-    dim = attention.rotary.dim or width
+    layer = config.layers[0]
+    attention = expect(layer.attention, AttentionConfig)
+    rotation, width = expect(attention.rotary, RotaryConfig), attention.sizes[2]
+    rotary = write_rotary(rotation, width)
+    dim = rotation.dim or width
     return {
         "attention_bias": attention.out_bias,
         "attention_dropout": attention.attention_dropout,
-        "hidden_act": write_activation(layer.feed_forward.activation),
+        "hidden_act": hf.write_activation(layer.feed_forward.activation),
         "hidden_dropout": layer.dropout,
         "hidden_size": config.d_model,
         "intermediate_size": layer.feed_forward.d_ff,
@@ -95,7 +90,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
 
 
 def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
-    attention: Any = config.layers[0].attention
+    attention = expect(config.layers[0].attention, AttentionConfig)
     return both_parts(_QKV, groups(attention))
 
 
@@ -105,27 +100,25 @@ GPT_NEOX = DecoderFamily(
     model_types=("gpt_neox",),
     architectures=("GPTNeoXForCausalLM", "GPTNeoXModel"),
     modules=_MODULES,
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
+    settings=hf.settings_table(
+        {
             **ROPE_SETTINGS,
             "attention_bias": Setting(bool, True),
             "attention_dropout": Setting(NUMBER, 0.0),
             "hidden_act": Setting(str, "gelu"),
             "hidden_dropout": Setting(NUMBER, 0.0),
-            "hidden_size": Setting(int),
-            "intermediate_size": Setting(int),
+            "hidden_size": SIZE,
+            "intermediate_size": SIZE,
             "layer_norm_eps": Setting(NUMBER, 1e-5),
-            "num_attention_heads": Setting(int),
-            "num_hidden_layers": Setting(int),
+            "num_attention_heads": SIZE,
+            "num_hidden_layers": SIZE,
             "rotary_emb_base": Setting(NUMBER),
             "rotary_pct": Setting(NUMBER),
             "tie_word_embeddings": Setting(bool, False),
             "use_parallel_residual": Setting(bool, True),
-            "vocab_size": Setting(int),
+            "vocab_size": SIZE,
         },
-        bookkeeping=BOOKKEEPING | {"classifier_dropout"},
-        fixed=FIXED,
+        bookkeeping={"classifier_dropout"},
     ),
     sizes={
         "vocab_size": ("embed_in.weight", 0),
@@ -134,6 +127,7 @@ GPT_NEOX = DecoderFamily(
     },
     read=_read,
     write=_write,
+    stack_kind=StackKind(rotary=RotaryConfig, feed_forward=FeedForwardConfig),
     transforms=_transforms,
     prefix="gpt_neox.",
     head="embed_out",
@@ -142,4 +136,4 @@ GPT_NEOX = DecoderFamily(
         "layers.{i}.attention.masked_bias": None,
         "layers.{i}.attention.rotary_emb.inv_freq": None,
     },
-).family
+)

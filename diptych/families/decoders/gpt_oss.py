@@ -6,31 +6,22 @@ Experts are banks (E, in, out); of the hidden channels of ``gate_up_proj`` the e
 from collections.abc import Mapping
 from typing import Any
 
-from ...rules.transforms import Chain, Permute, Split, Transform
-from ...spec import BlockConfig, DecoderConfig, MixtureOfExpertsConfig, RouterConfig, ScoreConfig
-from ..modules import Modules
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER
-from .family import DecoderFamily
-from .parts import (
-    ATTENTION,
-    BUFFERS,
-    ENDS,
-    FULL,
-    NORMS,
-    SLIDING,
-    UNDERSTOOD,
-    WINDOWS,
-    head_dim,
-    read_attention,
-    read_decoder,
-    read_norm,
-    read_windows,
-    with_window,
-    write_decoder,
-    write_windows,
+from ...rules import Chain, Permute, Split, Transform
+from ...spec import (
+    BlockConfig,
+    DecoderConfig,
+    MixtureOfExpertsConfig,
+    RotaryConfig,
+    RouterConfig,
+    ScoreConfig,
 )
-from .rope import read_rotary
+from .. import transformers_settings as hf
+from ..modules import Modules
+from ..rope import read_rotary
+from ..settings import NUMBER, SIZE, Setting, require, without
+from ..stacks import FULL, SLIDING, StackKind, expect, read_decoder
+from . import parts
+from .family import DecoderFamily
 
 _MIXTURE, _OURS = "layers.{i}.mlp", "layers.{i}.feed_forward"
 _BANKS: Modules = {
@@ -50,13 +41,13 @@ _SINKS: Modules = {"layers.{i}.self_attn.sinks": "layers.{i}.attention.sinks_par
 
 
 def _read(values: dict[str, Any]) -> DecoderConfig:
-    norm = read_norm(values)
+    norm = parts.read_norm(values)
     if not values["rope_parameters"] and not values["rope_scaling"]:
         require(values | {"rope_parameters": None}, "rope_parameters")
     experts = [values[key] for key in ("num_experts_per_tok", "experts_per_token")]
-    rotary = read_rotary(values, head_dim(values), theta=150000.0)
+    rotary = read_rotary(values, parts.head_dim(values), theta=150000.0)
     layer = BlockConfig(
-        attention=read_attention(
+        attention=parts.read_attention(
             values, score=ScoreConfig(is_causal=True, sinks=True), rotary=rotary
         ),
         feed_forward=MixtureOfExpertsConfig(
@@ -71,59 +62,56 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         norm=norm,
     )
     types = [FULL if i % 2 else SLIDING for i in range(values["num_hidden_layers"])]
-    layers = [with_window(layer, window) for window in read_windows(values, types)]
+    layers = [parts.with_window(layer, window) for window in parts.read_windows(values, types)]
     return read_decoder(values, layers, norm=norm)
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layers[0]
-    mixture = layer.feed_forward
+    layer = config.layers[0]
+    mixture = expect(layer.feed_forward, MixtureOfExpertsConfig)
     if mixture.activation != "clamped_swiglu":
-        raise ValueError(f"gpt_oss has no activation {mixture.activation!r}")
+        raise ValueError(f"activation={mixture.activation!r}, only 'clamped_swiglu'")
     return {
         "attention_bias": layer.attention.out_bias,
         "num_experts_per_tok": mixture.top_k,
         "num_local_experts": mixture.num_experts,
-        **write_decoder(config, activation=None),
-        **write_windows(config),
+        **parts.write_decoder(config, activation=None),
+        **parts.write_windows(config),
     }
 
 
 def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
-    mixture: Any = config.layers[0].feed_forward
+    mixture = expect(config.layers[0].feed_forward, MixtureOfExpertsConfig)
     order = (*range(0, 2 * mixture.d_ff, 2), *range(1, 2 * mixture.d_ff, 2))
     apart = Chain((Permute(order, -1), Split(2, -1)))
     name = f"{_MIXTURE}.experts.gate_up_proj"
     return {name: apart, f"{name}_bias": apart}
 
 
-_UNDERSTOOD = {name: setting for name, setting in UNDERSTOOD.items() if name != "hidden_act"}
-
 GPT_OSS = DecoderFamily(
     name="gpt_oss",
     summary="gpt-oss, dequantised (GptOssForCausalLM, GptOssModel)",
     model_types=("gpt_oss",),
     architectures=("GptOssForCausalLM", "GptOssModel"),
-    modules={**ENDS, **ATTENTION, **NORMS, **_SINKS, **_BANKS},
-    settings=SettingsTable(
-        understood=_UNDERSTOOD
-        | WINDOWS
+    modules={**parts.ENDS, **parts.ATTENTION, **parts.NORMS, **_SINKS, **_BANKS},
+    settings=hf.settings_table(
+        without(parts.UNDERSTOOD, "hidden_act")
+        | parts.WINDOWS
         | {
             "attention_bias": Setting(bool, True),
             "experts_per_token": Setting(int),
             "max_position_embeddings": Setting(int, 131072),
             "num_experts_per_tok": Setting(int),
-            "num_local_experts": Setting(int),
+            "num_local_experts": SIZE,
             "rms_norm_eps": Setting(NUMBER, 1e-5),
             "sliding_window": Setting(int, 128),
         },
-        bookkeeping=BOOKKEEPING
-        | {
+        bookkeeping={
             "initial_context_length",
             "output_router_logits",
             "router_aux_loss_coef",
         },
-        fixed=FIXED | {"hidden_act": ("silu",), "swiglu_alpha": (1.702,), "swiglu_limit": (7.0,)},
+        fixed={"hidden_act": ("silu",), "swiglu_alpha": (1.702,), "swiglu_limit": (7.0,)},
     ),
     sizes={
         "vocab_size": ("embed_tokens.weight", 0),
@@ -133,6 +121,7 @@ GPT_OSS = DecoderFamily(
     },
     read=_read,
     write=_write,
+    stack_kind=StackKind(rotary=RotaryConfig, feed_forward=MixtureOfExpertsConfig),
     transforms=_transforms,
-    buffers=BUFFERS,
-).family
+    buffers=parts.BUFFERS,
+)

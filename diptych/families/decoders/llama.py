@@ -4,54 +4,46 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...rules.transforms import Permute, Transform
-from ...spec import BlockConfig, DecoderConfig
+from ...rules import Permute, Transform
+from ...spec import AttentionConfig, BlockConfig, DecoderConfig, RotaryConfig
+from .. import transformers_settings as hf
 from ..fused import both_parts
-from ..settings import Setting, SettingsTable
-from ..transformers_settings import BOOKKEEPING, FIXED
+from ..settings import Setting
+from ..stacks import expect, read_decoder, shortest_cycle
+from . import parts
 from .family import DecoderFamily
-from .parts import (
-    BUFFERS,
-    MODULES,
-    SIZES,
-    UNDERSTOOD,
-    read_attention,
-    read_decoder,
-    read_feed_forward,
-    read_norm,
-    write_decoder,
-)
 
 
 def _read(values: dict[str, Any]) -> DecoderConfig:
-    norm = read_norm(values)
+    norm = parts.read_norm(values)
     layer = BlockConfig(
-        attention=read_attention(values),
-        feed_forward=read_feed_forward(values, bias=values["mlp_bias"]),
+        attention=parts.read_attention(values),
+        feed_forward=parts.read_feed_forward(values, bias=values["mlp_bias"]),
         norm=norm,
     )
     return read_decoder(values, layer, norm=norm)
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
+    layer = config.layers[0]
     biases = {"attention_bias": layer.attention.out_bias, "mlp_bias": layer.feed_forward.bias}
-    return write_decoder(config) | biases
+    return parts.write_decoder(config) | biases
 
 
-def _settled(config: DecoderConfig) -> DecoderConfig:
+def _canonicalise(config: DecoderConfig) -> DecoderConfig:
     """Return the config with halves rotated, as ``transformers`` does."""
-    layer: Any = config.layer
-    if not isinstance(config.layer, BlockConfig) or layer.attention.rotary is None:
-        return config
-    attention = replace(layer.attention, rotary=replace(layer.attention.rotary, interleaved=False))
-    return replace(config, layer=replace(layer, attention=attention))
+    layers = []
+    for layer in config.layers:
+        rotary = expect(layer.attention.rotary, RotaryConfig)
+        attention = replace(layer.attention, rotary=replace(rotary, interleaved=False))
+        layers.append(replace(layer, attention=attention))
+    return replace(config, layer=shortest_cycle(layers))
 
 
 def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
     """Return the way from halves to neighbours, for weights of an interleaved rotation."""
-    attention: Any = config.layers[0].attention
-    if not attention.rotary.interleaved:
+    attention = expect(config.layers[0].attention, AttentionConfig)
+    if not expect(attention.rotary, RotaryConfig).interleaved:
         return {}
     num_heads, num_kv_heads, width = attention.sizes
     found: dict[str, Transform] = {}
@@ -73,17 +65,17 @@ LLAMA = DecoderFamily(
     summary="Llama 1, 2, 3 and what copies it (LlamaForCausalLM, LlamaModel)",
     model_types=("llama",),
     architectures=("LlamaForCausalLM", "LlamaModel"),
-    modules=MODULES,
-    settings=SettingsTable(
-        understood=UNDERSTOOD | {"mlp_bias": Setting(bool, False)},
-        bookkeeping=BOOKKEEPING | {"max_sequence_length"},
-        fixed=FIXED,
+    modules=parts.MODULES,
+    settings=hf.settings_table(
+        parts.UNDERSTOOD | {"mlp_bias": Setting(bool, False)},
+        bookkeeping={"max_sequence_length"},
     ),
-    sizes=SIZES,
+    sizes=parts.SIZES,
     read=_read,
     write=_write,
+    stack_kind=parts.STACK_KIND,
     transforms=_transforms,
-    settled=_settled,
-    buffers=BUFFERS,
+    canonicalise=_canonicalise,
+    buffers=parts.BUFFERS,
     linen_norm="weight",
-).family
+)

@@ -16,11 +16,13 @@ from ...spec import (
     NormConfig,
     RotaryConfig,
     ScoreConfig,
+    TextEmbeddingConfig,
 )
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import BOOKKEEPING, NUMBER
+from .. import transformers_settings as hf
+from ..settings import NUMBER, SIZE, Setting, SettingsTable, require
+from ..stacks import expect, token_embedding
 from .family import DecoderFamily
-from .parts import token_embedding
+from .parts import STACK_KIND
 
 _LAYER = "layers.{i}"
 _MODULES = {
@@ -73,9 +75,10 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
-    embedding: Any = config.embedding
-    attention = layer.attention
+    layer = config.layers[0]
+    embedding = expect(config.embedding, TextEmbeddingConfig)
+    attention = expect(layer.attention, AttentionConfig)
+    rotary = expect(attention.rotary, RotaryConfig)
     return {
         "dim": config.d_model,
         "hidden_dim": layer.feed_forward.d_ff,
@@ -83,8 +86,8 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
         "n_kv_heads": attention.sizes[1],
         "n_layers": config.num_layers,
         "norm_eps": layer.norm.of(1).eps,
-        "rope_theta": attention.rotary.theta,
-        "use_scaled_rope": attention.rotary.scaling is not None,
+        "rope_theta": rotary.theta,
+        "use_scaled_rope": rotary.scaling is not None,
         "vocab_size": embedding.vocab_size,
     }
 
@@ -93,22 +96,21 @@ LLAMA_META = DecoderFamily(
     name="llama_meta",
     summary="Llama as Meta released it, one file (tok_embeddings, attention.wq)",
     model_types=("llama_meta",),
-    architectures=("", ""),
     modules=_MODULES,
     settings=SettingsTable(
         understood={
-            "dim": Setting(int),
-            "hidden_dim": Setting(int),
-            "n_heads": Setting(int),
-            "n_kv_heads": Setting(int),
-            "n_layers": Setting(int),
+            "dim": SIZE,
+            "hidden_dim": SIZE,
+            "n_heads": SIZE,
+            "n_kv_heads": SIZE,
+            "n_layers": SIZE,
             "norm_eps": Setting(NUMBER),
             "rope_theta": Setting(NUMBER, 10000.0),
             "use_scaled_rope": Setting(bool, False),
-            "vocab_size": Setting(int),
+            "vocab_size": SIZE,
         },
         # The hidden width is read from the shapes, as Meta's rule for it gave it.
-        bookkeeping=BOOKKEEPING
+        bookkeeping=hf.BOOKKEEPING
         | {"architectures", "ffn_dim_multiplier", "max_batch_size", "max_seq_len", "multiple_of"},
         fixed={"quantization_args": (None,)},
     ),
@@ -119,8 +121,9 @@ LLAMA_META = DecoderFamily(
     },
     read=_read,
     write=_write,
+    stack_kind=STACK_KIND,
     prefix="model.",
     layers=("layers", "n_layers"),
     head="output",
     buffers={"rope.freqs": None},
-).family
+)

@@ -3,53 +3,43 @@
 from typing import Any
 
 from ...spec import BlockConfig, DecoderConfig
-from ..settings import Setting, SettingsTable
-from ..transformers_settings import BOOKKEEPING, FIXED
+from .. import transformers_settings as hf
+from ..settings import Setting, without
+from ..stacks import read_decoder
+from . import parts
 from .family import DecoderFamily
-from .parts import (
-    BUFFERS,
-    MODULES,
-    SIZES,
-    UNDERSTOOD,
-    read_attention,
-    read_decoder,
-    read_feed_forward,
-    read_norm,
-    with_window,
-    write_decoder,
-)
 
 
 def _read(values: dict[str, Any]) -> DecoderConfig:
-    norm = read_norm(values)
+    norm = parts.read_norm(values)
     layer = BlockConfig(
-        attention=read_attention(values), feed_forward=read_feed_forward(values), norm=norm
+        attention=parts.read_attention(values),
+        feed_forward=parts.read_feed_forward(values),
+        norm=norm,
     )
-    return read_decoder(values, with_window(layer, values["sliding_window"]), norm=norm)
+    return read_decoder(values, parts.with_window(layer, values["sliding_window"]), norm=norm)
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
-    return write_decoder(config) | {"sliding_window": layer.attention.score.window}
+    layer = config.layers[0]
+    return parts.write_decoder(config) | {"sliding_window": layer.attention.score.window}
 
-
-_UNDERSTOOD = {name: setting for name, setting in UNDERSTOOD.items() if name != "attention_bias"}
 
 MISTRAL = DecoderFamily(
     name="mistral",
     summary="Mistral (MistralForCausalLM, MistralModel)",
     model_types=("mistral",),
     architectures=("MistralForCausalLM", "MistralModel"),
-    modules=MODULES,
-    settings=SettingsTable(
+    modules=parts.MODULES,
+    settings=hf.settings_table(
         # A config.json without a window means 4096; null means none, and so it is written.
-        understood=_UNDERSTOOD | {"sliding_window": Setting(int, 4096, nullable=True)},
-        bookkeeping=BOOKKEEPING,
-        fixed=FIXED,
+        without(parts.UNDERSTOOD, "attention_bias")
+        | {"sliding_window": Setting(int, 4096, nullable=True)},
     ),
-    sizes=SIZES,
+    sizes=parts.SIZES,
     read=_read,
     write=_write,
-    buffers=BUFFERS,
+    stack_kind=parts.STACK_KIND,
+    buffers=parts.BUFFERS,
     linen_norm="weight",
-).family
+)

@@ -2,83 +2,71 @@
 
 from typing import Any
 
-from ...rules.rules import Rule
-from ...spec import BlockConfig, DecoderConfig, MixtureOfExpertsConfig, RouterConfig
+from ...rules import Rule
+from ...spec import BlockConfig, DecoderConfig, MixtureOfExpertsConfig, RotaryConfig, RouterConfig
+from .. import transformers_settings as hf
 from ..experts import expert_rules
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER, read_activation
+from ..settings import NUMBER, SIZE, Setting, require, without
+from ..stacks import StackKind, expect, read_decoder
+from . import parts
 from .family import DecoderFamily
-from .parts import (
-    ATTENTION,
-    BUFFERS,
-    ENDS,
-    NORMS,
-    UNDERSTOOD,
-    WINDOWS,
-    read_attention,
-    read_decoder,
-    read_norm,
-    with_window,
-    write_decoder,
-)
 
 _MIXTURE, _OURS = "layers.{i}.block_sparse_moe", "layers.{i}.feed_forward"
 _BANKS = (("w1", "gate_param"), ("w3", "up_param"), ("w2", "down_param"))
 
 
 def _read(values: dict[str, Any]) -> DecoderConfig:
-    norm = read_norm(values)
+    norm = parts.read_norm(values)
     layer = BlockConfig(
-        attention=read_attention(values),
+        attention=parts.read_attention(values),
         feed_forward=MixtureOfExpertsConfig(
             d_model=values["hidden_size"],
             d_ff=require(values, "intermediate_size"),
             num_experts=require(values, "num_local_experts"),
             top_k=values["num_experts_per_tok"],
-            activation=read_activation(values, "hidden_act"),
+            activation=hf.read_activation(values, "hidden_act"),
             router=RouterConfig(scoring="softmax", normalize=True),
         ),
         norm=norm,
     )
-    return read_decoder(values, with_window(layer, values["sliding_window"]), norm=norm)
+    return read_decoder(values, parts.with_window(layer, values["sliding_window"]), norm=norm)
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
-    return write_decoder(config) | {
-        "num_experts_per_tok": layer.feed_forward.top_k,
-        "num_local_experts": layer.feed_forward.num_experts,
+    layer = config.layers[0]
+    mixture = expect(layer.feed_forward, MixtureOfExpertsConfig)
+    return parts.write_decoder(config) | {
+        "num_experts_per_tok": mixture.top_k,
+        "num_local_experts": mixture.num_experts,
         "sliding_window": layer.attention.score.window,
     }
 
 
 def _experts(config: DecoderConfig, prefix: str) -> list[Rule]:
-    layer: Any = config.layers[0]
-    number = layer.feed_forward.num_experts
+    number = expect(config.layers[0].feed_forward, MixtureOfExpertsConfig).num_experts
     return expert_rules(f"{prefix}{_MIXTURE}.experts", _OURS, _BANKS, number, config.leaves())
 
-
-_UNDERSTOOD = {name: setting for name, setting in UNDERSTOOD.items() if name != "attention_bias"}
 
 MIXTRAL = DecoderFamily(
     name="mixtral",
     summary="Mixtral (MixtralForCausalLM, MixtralModel)",
     model_types=("mixtral",),
     architectures=("MixtralForCausalLM", "MixtralModel"),
-    modules=ENDS | ATTENTION | NORMS | {f"{_MIXTURE}.gate": f"{_OURS}.router_proj"},
+    modules=parts.ENDS
+    | parts.ATTENTION
+    | parts.NORMS
+    | {f"{_MIXTURE}.gate": f"{_OURS}.router_proj"},
     extra_rules=_experts,
     extra_names=tuple(f"{_MIXTURE}.experts.{{j}}.{name}.weight" for name, _ in _BANKS),
-    settings=SettingsTable(
-        understood=_UNDERSTOOD
+    settings=hf.settings_table(
+        without(parts.UNDERSTOOD, "attention_bias")
         | {
             "num_experts_per_tok": Setting(int, 2),
-            "num_local_experts": Setting(int),
+            "num_local_experts": SIZE,
             "rms_norm_eps": Setting(NUMBER, 1e-5),
-            "sliding_window": WINDOWS["sliding_window"],
+            "sliding_window": parts.WINDOWS["sliding_window"],
         },
-        bookkeeping=BOOKKEEPING
-        | {"output_router_logits", "router_aux_loss_coef", "router_jitter_noise"},
-        fixed=FIXED,
+        bookkeeping={"output_router_logits", "router_aux_loss_coef", "router_jitter_noise"},
     ),
     sizes={
         "vocab_size": ("embed_tokens.weight", 0),
@@ -89,5 +77,6 @@ MIXTRAL = DecoderFamily(
     experts=("num_local_experts",),
     read=_read,
     write=_write,
-    buffers=BUFFERS,
-).family
+    stack_kind=StackKind(rotary=RotaryConfig, feed_forward=MixtureOfExpertsConfig),
+    buffers=parts.BUFFERS,
+)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...rules.transforms import Split, Transform
+from ...rules import Split, Transform
 from ...spec import (
     AlibiConfig,
     AttentionConfig,
@@ -14,11 +14,11 @@ from ...spec import (
     NormConfig,
     ScoreConfig,
 )
+from .. import transformers_settings as hf
 from ..modules import Modules
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import ARCHITECTURES, BOOKKEEPING, FIXED, NUMBER
+from ..settings import NUMBER, SIZE, Setting, SettingsTable, require
+from ..stacks import StackKind, expect, token_embedding, write_ends
 from .family import DecoderFamily
-from .parts import token_embedding, write_ends
 
 _LAYER, _OURS = "blocks.{i}", "layers.{i}"
 _QKV = f"{_LAYER}.attn.Wqkv"
@@ -38,7 +38,7 @@ _ATTENTION = SettingsTable(
         "attn_pdrop": Setting(NUMBER, 0.0),
         "softmax_scale": Setting(NUMBER),
     },
-    bookkeeping=BOOKKEEPING | {"architectures", "attn_impl", "is_encoder_decoder"},
+    bookkeeping=hf.BOOKKEEPING | {"architectures", "attn_impl", "is_encoder_decoder"},
     fixed={
         "alibi": (True,),
         "attn_type": ("multihead_attention",),
@@ -85,9 +85,8 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
-    alibi: Any = config.position_bias
-    most = float(alibi.max_exponent)
+    layer = config.layers[0]
+    most = float(expect(config.position_bias, AlibiConfig).max_exponent)
     return {
         "attn_config": {
             "alibi": True,
@@ -113,19 +112,17 @@ MPT = DecoderFamily(
     model_types=("mpt",),
     architectures=("MptForCausalLM", "MptModel"),
     modules=_MODULES,
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
+    settings=hf.settings_table(
+        {
             "attn_config": Setting(dict),
-            "d_model": Setting(int),
+            "d_model": SIZE,
             "layer_norm_epsilon": Setting(NUMBER, 1e-5),
-            "n_heads": Setting(int),
-            "n_layers": Setting(int),
+            "n_heads": SIZE,
+            "n_layers": SIZE,
             "tie_word_embeddings": Setting(bool, True),
-            "vocab_size": Setting(int),
+            "vocab_size": SIZE,
         },
-        bookkeeping=BOOKKEEPING
-        | {
+        bookkeeping={
             "auto_map",
             "emb_pdrop",
             "embedding_fraction",
@@ -139,12 +136,13 @@ MPT = DecoderFamily(
             "tokenizer_name",
             "verbose",
         },
-        fixed=FIXED | {"logit_scale": (None,), "no_bias": (True,)},
+        fixed={"logit_scale": (None,), "no_bias": (True,)},
     ),
     sizes={"vocab_size": ("wte.weight", 0), "d_model": ("wte.weight", 1)},
     read=_read,
     write=_write,
+    stack_kind=StackKind(feed_forward=FeedForwardConfig, position_bias=AlibiConfig),
     transforms=_transforms,
     prefix="transformer.",
     layers=("blocks", "n_layers"),
-).family
+)

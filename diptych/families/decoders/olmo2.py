@@ -3,23 +3,11 @@
 from typing import Any
 
 from ...spec import BlockConfig, DecoderConfig, QKNormConfig
-from ..settings import Setting, SettingsTable
-from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER
+from .. import transformers_settings as hf
+from ..settings import NUMBER, Setting
+from ..stacks import read_decoder
+from . import parts
 from .family import DecoderFamily
-from .parts import (
-    ATTENTION,
-    BUFFERS,
-    ENDS,
-    FEED_FORWARD,
-    QK_NORMS,
-    SIZES,
-    UNDERSTOOD,
-    read_attention,
-    read_decoder,
-    read_feed_forward,
-    read_norm,
-    write_decoder,
-)
 
 _NORMS = {
     "layers.{i}.post_attention_layernorm": "layers.{i}.attention_norm",
@@ -28,10 +16,10 @@ _NORMS = {
 
 
 def _read(values: dict[str, Any]) -> DecoderConfig:
-    norm = read_norm(values)
+    norm = parts.read_norm(values)
     layer = BlockConfig(
-        attention=read_attention(values, qk_norm=QKNormConfig(norm=norm, over="width")),
-        feed_forward=read_feed_forward(values),
+        attention=parts.read_attention(values, qk_norm=QKNormConfig(norm=norm, over="width")),
+        feed_forward=parts.read_feed_forward(values),
         norm=norm,
         norm_placement="branch",
     )
@@ -39,8 +27,8 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
-    return write_decoder(config) | {"attention_bias": layer.attention.out_bias}
+    layer = config.layers[0]
+    return parts.write_decoder(config) | {"attention_bias": layer.attention.out_bias}
 
 
 OLMO2 = DecoderFamily(
@@ -48,14 +36,14 @@ OLMO2 = DecoderFamily(
     summary="OLMo 2 (Olmo2ForCausalLM, Olmo2Model)",
     model_types=("olmo2",),
     architectures=("Olmo2ForCausalLM", "Olmo2Model"),
-    modules=ENDS | ATTENTION | QK_NORMS | _NORMS | FEED_FORWARD,
-    settings=SettingsTable(
-        understood=UNDERSTOOD | {"rms_norm_eps": Setting(NUMBER, 1e-5)},
-        bookkeeping=BOOKKEEPING,
-        fixed=FIXED | {"clip_qkv": (None,)},
+    modules=parts.ENDS | parts.ATTENTION | parts.QK_NORMS | _NORMS | parts.FEED_FORWARD,
+    settings=hf.settings_table(
+        parts.UNDERSTOOD | {"rms_norm_eps": Setting(NUMBER, 1e-5)},
+        fixed={"clip_qkv": (None,)},
     ),
-    sizes=SIZES,
+    sizes=parts.SIZES,
     read=_read,
     write=_write,
-    buffers=BUFFERS,
-).family
+    stack_kind=parts.STACK_KIND,
+    buffers=parts.BUFFERS,
+)

@@ -12,17 +12,10 @@ from ...spec import (
     ScoreConfig,
     TextEmbeddingConfig,
 )
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    NUMBER,
-    read_activation,
-    write_activation,
-)
+from .. import transformers_settings as hf
+from ..settings import NUMBER, SIZE, Setting, require
+from ..stacks import StackKind, expect, write_ends
 from .family import DecoderFamily
-from .parts import write_ends
 
 _LAYER = "layers.{i}"
 _MODULES = {
@@ -61,7 +54,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         feed_forward=FeedForwardConfig(
             d_model=d_model,
             d_ff=require(values, "ffn_dim"),
-            activation=read_activation(values, "activation_function"),
+            activation=hf.read_activation(values, "activation_function"),
             bias=bias,
         ),
         norm_placement="pre" if is_pre else "post",
@@ -93,12 +86,12 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
-    embedding: Any = config.embedding
+    layer = config.layers[0]
+    embedding = expect(config.embedding, TextEmbeddingConfig)
     is_pre = layer.norm_placement == "pre"
     return {
         "_remove_final_layer_norm": is_pre and config.final_norm is None,
-        "activation_function": write_activation(layer.feed_forward.activation),
+        "activation_function": hf.write_activation(layer.feed_forward.activation),
         "attention_dropout": layer.attention.attention_dropout,
         "do_layer_norm_before": is_pre,
         "dropout": layer.dropout,
@@ -119,26 +112,25 @@ OPT = DecoderFamily(
     model_types=("opt",),
     architectures=("OPTForCausalLM", "OPTModel"),
     modules={f"decoder.{theirs}": ours for theirs, ours in _MODULES.items()},
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
+    settings=hf.settings_table(
+        {
             "_remove_final_layer_norm": Setting(bool, False),
             "activation_function": Setting(str, "relu"),
             "attention_dropout": Setting(NUMBER, 0.0),
             "do_layer_norm_before": Setting(bool, True),
             "dropout": Setting(NUMBER, 0.1),
             "enable_bias": Setting(bool, True),
-            "ffn_dim": Setting(int),
-            "hidden_size": Setting(int),
-            "max_position_embeddings": Setting(int),
-            "num_attention_heads": Setting(int),
-            "num_hidden_layers": Setting(int),
+            "ffn_dim": SIZE,
+            "hidden_size": SIZE,
+            "max_position_embeddings": SIZE,
+            "num_attention_heads": SIZE,
+            "num_hidden_layers": SIZE,
             "tie_word_embeddings": Setting(bool, True),
-            "vocab_size": Setting(int),
-            "word_embed_proj_dim": Setting(int),
+            "vocab_size": SIZE,
+            "word_embed_proj_dim": SIZE,
         },
-        bookkeeping=BOOKKEEPING | {"activation_dropout", "init_std", "layerdrop"},
-        fixed=FIXED | {"layer_norm_elementwise_affine": (True,)},
+        bookkeeping={"activation_dropout", "init_std", "layerdrop"},
+        fixed={"layer_norm_elementwise_affine": (True,)},
     ),
     sizes={
         "vocab_size": ("decoder.embed_tokens.weight", 0),
@@ -148,5 +140,6 @@ OPT = DecoderFamily(
     },
     read=_read,
     write=_write,
+    stack_kind=StackKind(feed_forward=FeedForwardConfig),
     layers=("decoder.layers", "num_hidden_layers"),
-).family
+)

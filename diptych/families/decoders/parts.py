@@ -9,14 +9,14 @@ from ...spec import (
     BlockConfig,
     DecoderConfig,
     GatedFeedForwardConfig,
-    LogitsHeadConfig,
     NormConfig,
+    RotaryConfig,
     ScoreConfig,
-    TextEmbeddingConfig,
 )
-from ..settings import Setting, require
-from ..transformers_settings import ARCHITECTURES, NUMBER, read_activation, write_activation
-from .rope import ROPE_SETTINGS, read_rotary, write_rotary
+from .. import transformers_settings as hf
+from ..rope import ROPE_SETTINGS, read_rotary, write_rotary
+from ..settings import NUMBER, SIZE, Setting, require
+from ..stacks import FULL, SLIDING, StackKind, expect, write_ends
 
 _LAYER = "layers.{i}"
 ATTENTION = {
@@ -47,26 +47,26 @@ SIZES = {
 }
 BUFFERS = {f"{_LAYER}.self_attn.rotary_emb.inv_freq": None, "rotary_emb.inv_freq": None}
 UNDERSTOOD = {
-    **ARCHITECTURES,
+    **hf.ARCHITECTURES,
     **ROPE_SETTINGS,
     "attention_bias": Setting(bool, False),
     "attention_dropout": Setting(NUMBER, 0.0),
-    "head_dim": Setting(int),
+    "head_dim": SIZE,
     "hidden_act": Setting(str, "silu"),
-    "hidden_size": Setting(int),
-    "intermediate_size": Setting(int),
-    "num_attention_heads": Setting(int),
-    "num_hidden_layers": Setting(int),
-    "num_key_value_heads": Setting(int),
+    "hidden_size": SIZE,
+    "intermediate_size": SIZE,
+    "num_attention_heads": SIZE,
+    "num_hidden_layers": SIZE,
+    "num_key_value_heads": SIZE,
     "rms_norm_eps": Setting(NUMBER, 1e-6),
     "tie_word_embeddings": Setting(bool, False),
-    "vocab_size": Setting(int),
+    "vocab_size": SIZE,
 }
 WINDOWS = {
     "layer_types": Setting(list),
     "sliding_window": Setting(int),
 }
-FULL, SLIDING = "full_attention", "sliding_attention"
+STACK_KIND = StackKind(rotary=RotaryConfig, feed_forward=GatedFeedForwardConfig)
 
 
 def read_attention(values: Mapping[str, Any], **options: Any) -> AttentionConfig:
@@ -93,7 +93,7 @@ def read_feed_forward(
     return GatedFeedForwardConfig(
         d_model=values["hidden_size"],
         d_ff=require(values, "intermediate_size"),
-        activation=read_activation(values, activation),
+        activation=hf.read_activation(values, activation),
         bias=bias,
     )
 
@@ -101,31 +101,6 @@ def read_feed_forward(
 def read_norm(values: Mapping[str, Any], **options: Any) -> NormConfig:
     """Return the RMS norm that the settings describe."""
     return NormConfig(kind="rms", eps=values["rms_norm_eps"], **options)
-
-
-def read_decoder(
-    values: Mapping[str, Any],
-    layers: BlockConfig | Sequence[BlockConfig],
-    *,
-    norm: NormConfig,
-    embed_scale: float | None = None,
-    embed_dropout: float = 0.0,
-    **head: Any,
-) -> DecoderConfig:
-    """Return a decoder of layers, or of one config for all, with a head."""
-    d_model, vocab_size = values["hidden_size"], require(values, "vocab_size")
-    num_layers = require(values, "num_hidden_layers")
-    if isinstance(layers, BlockConfig):
-        layers = [layers]
-    return DecoderConfig(
-        layer=shortest_cycle(layers),
-        num_layers=num_layers,
-        embedding=token_embedding(vocab_size, d_model, scale=embed_scale, dropout=embed_dropout),
-        final_norm=norm,
-        head=LogitsHeadConfig(
-            d_model=d_model, vocab_size=vocab_size, tied=values["tie_word_embeddings"], **head
-        ),
-    )
 
 
 def write_decoder(
@@ -137,10 +112,10 @@ def write_decoder(
         config: Of the decoder.
         activation: The setting of the activation, if there is one.
     """
-    layer: Any = config.layers[0]
-    attention, feed_forward = layer.attention, layer.feed_forward
+    layer = config.layers[0]
+    attention, feed_forward = expect(layer.attention, AttentionConfig), layer.feed_forward
     num_heads, num_kv_heads, width = attention.sizes
-    named = {activation: write_activation(feed_forward.activation)} if activation else {}
+    named = {activation: hf.write_activation(feed_forward.activation)} if activation else {}
     return {
         **named,
         "attention_dropout": attention.attention_dropout,
@@ -152,7 +127,7 @@ def write_decoder(
         "num_key_value_heads": num_kv_heads,
         "rms_norm_eps": layer.norm.of(1).eps,
         **write_ends(config),
-        **write_rotary(attention.rotary, width),
+        **write_rotary(expect(attention.rotary, RotaryConfig), width),
     }
 
 
@@ -192,28 +167,5 @@ def write_windows(config: DecoderConfig) -> dict[str, Any]:
 
 def with_window(layer: BlockConfig, window: int | None) -> BlockConfig:
     """Return a layer whose attention sees a window."""
-    attention: Any = layer.attention
-    score = replace(attention.score, window=window)
-    return replace(layer, attention=replace(attention, score=score))
-
-
-def shortest_cycle(layers: Sequence[BlockConfig]) -> BlockConfig | tuple[BlockConfig, ...]:
-    """Return the fewest configs that, taking turns, are those of the layers."""
-    length = 1
-    for length in range(1, len(layers) + 1):
-        if all(layer == layers[i % length] for i, layer in enumerate(layers)):
-            break
-    return layers[0] if length == 1 else tuple(layers[:length])
-
-
-def token_embedding(vocab_size: int, d_model: int, **options: Any) -> TextEmbeddingConfig:
-    """Return the config of a table of tokens, without positions and types."""
-    options = {"max_seq_len": None, "num_token_types": 0, "norm": None, "dropout": 0.0} | options
-    return TextEmbeddingConfig(vocab_size=vocab_size, d_model=d_model, **options)
-
-
-def write_ends(config: DecoderConfig) -> dict[str, Any]:
-    """Return the settings of the token table and, if there is a head, whether it is that table."""
-    embedding: Any = config.embedding
-    tied = {} if config.head is None else {"tie_word_embeddings": config.head.tied}
-    return {"vocab_size": embedding.vocab_size, **tied}
+    score = replace(layer.attention.score, window=window)
+    return replace(layer, attention=replace(layer.attention, score=score))

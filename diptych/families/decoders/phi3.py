@@ -3,34 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...rules.transforms import Split, Transform
-from ...spec import BlockConfig, DecoderConfig
+from ...rules import Split, Transform
+from ...spec import AttentionConfig, BlockConfig, DecoderConfig
+from .. import transformers_settings as hf
 from ..fused import blocks
 from ..modules import Modules
-from ..settings import Setting, SettingsTable
-from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER
+from ..rope import read_rotary
+from ..settings import NUMBER, Setting, without
+from ..stacks import expect, read_decoder
+from . import parts
 from .family import DecoderFamily
-from .parts import (
-    BUFFERS,
-    ENDS,
-    NORMS,
-    UNDERSTOOD,
-    WINDOWS,
-    head_dim,
-    read_attention,
-    read_decoder,
-    read_feed_forward,
-    read_norm,
-    with_window,
-    write_decoder,
-)
-from .rope import read_rotary
 
 _LAYER = "layers.{i}"
 _QKV, _GATE_UP = f"{_LAYER}.self_attn.qkv_proj", f"{_LAYER}.mlp.gate_up_proj"
 _MODULES: Modules = {
-    **ENDS,
-    **NORMS,
+    **parts.ENDS,
+    **parts.NORMS,
     _QKV: tuple(f"{_LAYER}.attention.{x}_proj" for x in "qkv"),
     f"{_LAYER}.self_attn.o_proj": f"{_LAYER}.attention.out_proj",
     _GATE_UP: (f"{_LAYER}.feed_forward.gate_proj", f"{_LAYER}.feed_forward.up_proj"),
@@ -39,22 +27,22 @@ _MODULES: Modules = {
 
 
 def _read(values: dict[str, Any]) -> DecoderConfig:
-    norm = read_norm(values)
-    rotary = read_rotary(values, head_dim(values), partial=1.0)
+    norm = parts.read_norm(values)
+    rotary = read_rotary(values, parts.head_dim(values), partial=1.0)
     layer = BlockConfig(
-        attention=read_attention(values, rotary=rotary),
-        feed_forward=read_feed_forward(values),
+        attention=parts.read_attention(values, rotary=rotary),
+        feed_forward=parts.read_feed_forward(values),
         norm=norm,
         dropout=values["resid_pdrop"],
     )
-    layer = with_window(layer, values["sliding_window"])
+    layer = parts.with_window(layer, values["sliding_window"])
     # transformers keeps embd_pdrop and never applies it.
     return read_decoder(values, layer, norm=norm)
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
-    settings = write_decoder(config)
+    layer = config.layers[0]
+    settings = parts.write_decoder(config)
     trained = settings["rope_parameters"].get("original_max_position_embeddings")
     return settings | {
         "resid_pdrop": layer.dropout,
@@ -64,11 +52,9 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
 
 
 def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
-    attention: Any = config.layers[0].attention
+    attention = expect(config.layers[0].attention, AttentionConfig)
     return {f"{_QKV}.weight": blocks(attention), f"{_GATE_UP}.weight": Split(2)}
 
-
-_UNDERSTOOD = {name: setting for name, setting in UNDERSTOOD.items() if name != "attention_bias"}
 
 PHI3 = DecoderFamily(
     name="phi3",
@@ -76,17 +62,16 @@ PHI3 = DecoderFamily(
     model_types=("phi3",),
     architectures=("Phi3ForCausalLM", "Phi3Model"),
     modules=_MODULES,
-    settings=SettingsTable(
-        understood=_UNDERSTOOD
+    settings=hf.settings_table(
+        without(parts.UNDERSTOOD, "attention_bias")
         | {
             "max_position_embeddings": Setting(int, 4096),
             "resid_pdrop": Setting(NUMBER, 0.0),
             "rms_norm_eps": Setting(NUMBER, 1e-5),
-            "sliding_window": WINDOWS["sliding_window"],
+            "sliding_window": parts.WINDOWS["sliding_window"],
         },
-        bookkeeping=BOOKKEEPING | {"auto_map", "embd_pdrop"},
-        fixed=FIXED
-        | {
+        bookkeeping={"auto_map", "embd_pdrop"},
+        fixed={
             "attention_bias": (False,),
             "full_attn_mod": (1,),
             "interpolate_factor": (1,),
@@ -100,6 +85,7 @@ PHI3 = DecoderFamily(
     },
     read=_read,
     write=_write,
+    stack_kind=parts.STACK_KIND,
     transforms=_transforms,
-    buffers=BUFFERS,
-).family
+    buffers=parts.BUFFERS,
+)

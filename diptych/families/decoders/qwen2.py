@@ -3,28 +3,13 @@
 from typing import Any
 
 from ...spec import BlockConfig, DecoderConfig
-from ..settings import Setting, SettingsTable
-from ..transformers_settings import BOOKKEEPING, FIXED
+from .. import transformers_settings as hf
+from ..settings import Setting, without
+from ..stacks import FULL, SLIDING, read_decoder
+from . import parts
 from .family import DecoderFamily
-from .parts import (
-    BUFFERS,
-    FULL,
-    MODULES,
-    SIZES,
-    SLIDING,
-    UNDERSTOOD,
-    WINDOWS,
-    read_attention,
-    read_decoder,
-    read_feed_forward,
-    read_norm,
-    read_windows,
-    with_window,
-    write_decoder,
-    write_windows,
-)
 
-QWEN_WINDOWS = WINDOWS | {
+QWEN_WINDOWS = parts.WINDOWS | {
     "max_window_layers": Setting(int, 28),
     "sliding_window": Setting(int, 4096, nullable=True),
     "use_sliding_window": Setting(bool, False),
@@ -35,14 +20,14 @@ def read_qwen_windows(values: dict[str, Any]) -> list[int | None]:
     """Return every layer's window: where windows are used, the first layers have none."""
     num_layers = values["num_hidden_layers"]
     if not values["use_sliding_window"]:
-        return read_windows(values | {"layer_types": None}, [FULL] * num_layers)
+        return parts.read_windows(values | {"layer_types": None}, [FULL] * num_layers)
     first = values["max_window_layers"]
-    return read_windows(values, [FULL if i < first else SLIDING for i in range(num_layers)])
+    return parts.read_windows(values, [FULL if i < first else SLIDING for i in range(num_layers)])
 
 
 def write_qwen_windows(config: DecoderConfig) -> dict[str, Any]:
     """Return the settings that ``read_qwen_windows`` reads."""
-    settings = write_windows(config)
+    settings = parts.write_windows(config)
     is_full = [each == FULL for each in settings["layer_types"]]
     return settings | {
         "max_window_layers": is_full.index(False) if False in is_full else config.num_layers,
@@ -51,35 +36,33 @@ def write_qwen_windows(config: DecoderConfig) -> dict[str, Any]:
 
 
 def _read(values: dict[str, Any]) -> DecoderConfig:
-    norm = read_norm(values)
+    norm = parts.read_norm(values)
     layer = BlockConfig(
-        attention=read_attention(values, qkv_bias=True, out_bias=False),
-        feed_forward=read_feed_forward(values),
+        attention=parts.read_attention(values, qkv_bias=True, out_bias=False),
+        feed_forward=parts.read_feed_forward(values),
         norm=norm,
     )
-    layers = [with_window(layer, window) for window in read_qwen_windows(values)]
+    layers = [parts.with_window(layer, window) for window in read_qwen_windows(values)]
     return read_decoder(values, layers, norm=norm)
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    return write_decoder(config) | write_qwen_windows(config)
+    return parts.write_decoder(config) | write_qwen_windows(config)
 
-
-_UNDERSTOOD = {name: setting for name, setting in UNDERSTOOD.items() if name != "attention_bias"}
 
 QWEN2 = DecoderFamily(
     name="qwen2",
     summary="Qwen2, Qwen2.5 (Qwen2ForCausalLM, Qwen2Model)",
     model_types=("qwen2",),
     architectures=("Qwen2ForCausalLM", "Qwen2Model"),
-    modules=MODULES,
-    settings=SettingsTable(
-        understood=_UNDERSTOOD | QWEN_WINDOWS,
-        bookkeeping=BOOKKEEPING,
-        fixed=FIXED | {"use_mrope": (False,)},
+    modules=parts.MODULES,
+    settings=hf.settings_table(
+        without(parts.UNDERSTOOD, "attention_bias") | QWEN_WINDOWS,
+        fixed={"use_mrope": (False,)},
     ),
-    sizes=SIZES,
+    sizes=parts.SIZES,
     read=_read,
     write=_write,
-    buffers=BUFFERS,
-).family
+    stack_kind=parts.STACK_KIND,
+    buffers=parts.BUFFERS,
+)

@@ -3,40 +3,28 @@
 from typing import Any
 
 from ...spec import BlockConfig, DecoderConfig, QKNormConfig
-from ..settings import Setting, SettingsTable
-from ..transformers_settings import BOOKKEEPING, FIXED
+from .. import transformers_settings as hf
+from ..settings import Setting
+from ..stacks import read_decoder
+from . import parts
 from .family import DecoderFamily
-from .parts import (
-    BUFFERS,
-    MODULES,
-    QK_NORMS,
-    SIZES,
-    UNDERSTOOD,
-    read_attention,
-    read_decoder,
-    read_feed_forward,
-    read_norm,
-    with_window,
-    write_decoder,
-)
 from .qwen2 import QWEN_WINDOWS, read_qwen_windows, write_qwen_windows
 
 
 def _read(values: dict[str, Any]) -> DecoderConfig:
-    norm = read_norm(values)
+    norm = parts.read_norm(values)
     layer = BlockConfig(
-        attention=read_attention(values, qk_norm=QKNormConfig(norm=norm)),
-        feed_forward=read_feed_forward(values),
+        attention=parts.read_attention(values, qk_norm=QKNormConfig(norm=norm)),
+        feed_forward=parts.read_feed_forward(values),
         norm=norm,
     )
-    layers = [with_window(layer, window) for window in read_qwen_windows(values)]
+    layers = [parts.with_window(layer, window) for window in read_qwen_windows(values)]
     return read_decoder(values, layers, norm=norm)
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    attention: Any = config.layers[0].attention
-    bias = {"attention_bias": attention.out_bias}
-    return write_decoder(config) | write_qwen_windows(config) | bias
+    bias = {"attention_bias": config.layers[0].attention.out_bias}
+    return parts.write_decoder(config) | write_qwen_windows(config) | bias
 
 
 QWEN3 = DecoderFamily(
@@ -44,14 +32,13 @@ QWEN3 = DecoderFamily(
     summary="Qwen3 (Qwen3ForCausalLM, Qwen3Model)",
     model_types=("qwen3",),
     architectures=("Qwen3ForCausalLM", "Qwen3Model"),
-    modules=MODULES | QK_NORMS,
-    settings=SettingsTable(
-        understood=UNDERSTOOD | QWEN_WINDOWS | {"head_dim": Setting(int, 128)},
-        bookkeeping=BOOKKEEPING,
-        fixed=FIXED,
+    modules=parts.MODULES | parts.QK_NORMS,
+    settings=hf.settings_table(
+        parts.UNDERSTOOD | QWEN_WINDOWS | {"head_dim": Setting(int, 128)},
     ),
-    sizes=SIZES,
+    sizes=parts.SIZES,
     read=_read,
     write=_write,
-    buffers=BUFFERS,
-).family
+    stack_kind=parts.STACK_KIND,
+    buffers=parts.BUFFERS,
+)

@@ -3,40 +3,36 @@
 from dataclasses import replace
 from typing import Any
 
-from ...rules.rules import Rule
-from ...spec import BlockConfig, DecoderConfig, MixtureOfExpertsConfig, QKNormConfig, RouterConfig
-from ..experts import expert_rules
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import BOOKKEEPING, FIXED, read_activation
-from .family import DecoderFamily
-from .parts import (
-    BUFFERS,
-    MODULES,
-    QK_NORMS,
-    SIZES,
-    UNDERSTOOD,
-    WINDOWS,
-    read_attention,
-    read_decoder,
-    read_feed_forward,
-    read_norm,
-    with_window,
-    write_decoder,
+from ...rules import Rule
+from ...spec import (
+    BlockConfig,
+    DecoderConfig,
+    GatedFeedForwardConfig,
+    MixtureOfExpertsConfig,
+    QKNormConfig,
+    RotaryConfig,
+    RouterConfig,
 )
+from .. import transformers_settings as hf
+from ..experts import expert_rules
+from ..settings import SIZE, Setting, require
+from ..stacks import StackKind, expect, read_decoder
+from . import parts
+from .family import DecoderFamily
 
 _MIXTURE, _OURS = "layers.{i}.mlp", "layers.{i}.feed_forward"
 _BANKS = (("gate_proj", "gate_param"), ("up_proj", "up_param"), ("down_proj", "down_param"))
 
 
 def _read(values: dict[str, Any]) -> DecoderConfig:
-    norm = read_norm(values)
+    norm = parts.read_norm(values)
     window = values["sliding_window"] if values["use_sliding_window"] else None
     dense = BlockConfig(
-        attention=read_attention(values, qk_norm=QKNormConfig(norm=norm)),
-        feed_forward=read_feed_forward(values),
+        attention=parts.read_attention(values, qk_norm=QKNormConfig(norm=norm)),
+        feed_forward=parts.read_feed_forward(values),
         norm=norm,
     )
-    dense = with_window(dense, window)
+    dense = parts.with_window(dense, window)
     mixed = replace(
         dense,
         feed_forward=MixtureOfExpertsConfig(
@@ -44,7 +40,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
             d_ff=require(values, "moe_intermediate_size"),
             num_experts=values["num_experts"] or values["num_local_experts"],
             top_k=values["num_experts_per_tok"],
-            activation=read_activation(values, "hidden_act"),
+            activation=hf.read_activation(values, "hidden_act"),
             router=RouterConfig(scoring="softmax", normalize=values["norm_topk_prob"]),
         ),
     )
@@ -58,10 +54,13 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
     mixtures = [isinstance(x.feed_forward, MixtureOfExpertsConfig) for x in config.layers]
-    mixed: Any = config.layers[mixtures.index(True)] if any(mixtures) else config.layers[0]
-    dense: Any = config.layers[mixtures.index(False)] if not all(mixtures) else None
-    mixture, window = mixed.feed_forward, mixed.attention.score.window
-    settings = write_decoder(config)
+    if True not in mixtures:
+        raise ValueError("no layer is a mixture of experts, only some or all")
+    mixed = config.layers[mixtures.index(True)]
+    dense = config.layers[mixtures.index(False)] if False in mixtures else None
+    mixture = expect(mixed.feed_forward, MixtureOfExpertsConfig)
+    window = mixed.attention.score.window
+    settings = parts.write_decoder(config)
     return settings | {
         "attention_bias": mixed.attention.out_bias,
         "decoder_sparse_step": 1,
@@ -88,34 +87,35 @@ QWEN3_MOE = DecoderFamily(
     summary="Qwen3's mixtures of experts (Qwen3MoeForCausalLM, Qwen3MoeModel)",
     model_types=("qwen3_moe",),
     architectures=("Qwen3MoeForCausalLM", "Qwen3MoeModel"),
-    modules=MODULES | QK_NORMS | {f"{_MIXTURE}.gate": f"{_OURS}.router_proj"},
+    modules=parts.MODULES | parts.QK_NORMS | {f"{_MIXTURE}.gate": f"{_OURS}.router_proj"},
     extra_rules=_experts,
     extra_names=tuple(f"{_MIXTURE}.experts.{{j}}.{name}.weight" for name, _ in _BANKS),
-    settings=SettingsTable(
-        understood=UNDERSTOOD
+    settings=hf.settings_table(
+        parts.UNDERSTOOD
         | {
-            "decoder_sparse_step": Setting(int, 1),
+            "decoder_sparse_step": Setting(int, 1, above=0),
             "intermediate_size": Setting(int, 6144),
             "mlp_only_layers": Setting(list),
-            "moe_intermediate_size": Setting(int),
+            "moe_intermediate_size": SIZE,
             "norm_topk_prob": Setting(bool, False),
-            "num_experts": Setting(int),
+            "num_experts": SIZE,
             "num_experts_per_tok": Setting(int, 8),
             "num_local_experts": Setting(int, 128),
-            "sliding_window": WINDOWS["sliding_window"],
+            "sliding_window": parts.WINDOWS["sliding_window"],
             "use_sliding_window": Setting(bool, False),
         },
-        bookkeeping=BOOKKEEPING
-        | {"max_window_layers", "output_router_logits", "router_aux_loss_coef"},
-        fixed=FIXED,
+        bookkeeping={"max_window_layers", "output_router_logits", "router_aux_loss_coef"},
     ),
     sizes={
-        "vocab_size": SIZES["vocab_size"],
-        "hidden_size": SIZES["hidden_size"],
+        "vocab_size": parts.SIZES["vocab_size"],
+        "hidden_size": parts.SIZES["hidden_size"],
         "moe_intermediate_size": ("layers.0.mlp.experts.0.gate_proj.weight", 0),
     },
-    experts=("num_experts",),
+    experts=("num_experts", "num_local_experts"),
     read=_read,
     write=_write,
-    buffers=BUFFERS,
-).family
+    stack_kind=StackKind(
+        rotary=RotaryConfig, feed_forward=GatedFeedForwardConfig | MixtureOfExpertsConfig
+    ),
+    buffers=parts.BUFFERS,
+)

@@ -2,22 +2,19 @@
 
 from typing import Any
 
-from ...spec import BlockConfig, DecoderConfig, FeedForwardConfig, NormConfig
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER, read_activation
-from .family import DecoderFamily
-from .parts import (
-    ATTENTION,
-    BUFFERS,
-    ENDS,
-    NORMS,
-    UNDERSTOOD,
-    WINDOWS,
-    read_attention,
-    read_decoder,
-    with_window,
-    write_decoder,
+from ...spec import (
+    BlockConfig,
+    DecoderConfig,
+    FeedForwardConfig,
+    NormConfig,
+    RotaryConfig,
+    TextEmbeddingConfig,
 )
+from .. import transformers_settings as hf
+from ..settings import NUMBER, Setting, require, without
+from ..stacks import StackKind, expect, read_decoder
+from . import parts
+from .family import DecoderFamily
 
 _LAYER = "layers.{i}"
 _FEED_FORWARD = {
@@ -30,24 +27,24 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
     norm = NormConfig(eps=values["norm_epsilon"])
     bias = values["use_bias"]
     layer = BlockConfig(
-        attention=read_attention(values, qkv_bias=bias, out_bias=bias),
+        attention=parts.read_attention(values, qkv_bias=bias, out_bias=bias),
         feed_forward=FeedForwardConfig(
             d_model=values["hidden_size"],
             d_ff=require(values, "intermediate_size"),
-            activation=read_activation(values, "hidden_act"),
+            activation=hf.read_activation(values, "hidden_act"),
             bias=bias,
         ),
         norm=norm,
         dropout=values["residual_dropout"],
     )
-    layer = with_window(layer, values["sliding_window"])
+    layer = parts.with_window(layer, values["sliding_window"])
     return read_decoder(values, layer, norm=norm, embed_dropout=values["embedding_dropout"])
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
-    embedding: Any = config.embedding
-    settings = write_decoder(config)
+    layer = config.layers[0]
+    embedding = expect(config.embedding, TextEmbeddingConfig)
+    settings = parts.write_decoder(config)
     settings["norm_epsilon"] = settings.pop("rms_norm_eps")
     return settings | {
         "embedding_dropout": embedding.dropout,
@@ -57,32 +54,25 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
     }
 
 
-_UNDERSTOOD = {
-    name: setting
-    for name, setting in UNDERSTOOD.items()
-    if name not in ("attention_bias", "rms_norm_eps")
-}
-
 STARCODER2 = DecoderFamily(
     name="starcoder2",
     summary="StarCoder 2 (Starcoder2ForCausalLM, Starcoder2Model)",
     model_types=("starcoder2",),
     architectures=("Starcoder2ForCausalLM", "Starcoder2Model"),
-    modules=ENDS | ATTENTION | NORMS | _FEED_FORWARD,
-    settings=SettingsTable(
-        understood=_UNDERSTOOD
+    modules=parts.ENDS | parts.ATTENTION | parts.NORMS | _FEED_FORWARD,
+    settings=hf.settings_table(
+        without(parts.UNDERSTOOD, "attention_bias", "rms_norm_eps")
         | {
             "embedding_dropout": Setting(NUMBER, 0.0),
             "hidden_act": Setting(str, "gelu_pytorch_tanh"),
             "max_position_embeddings": Setting(int, 4096),
             "norm_epsilon": Setting(NUMBER, 1e-5),
             "residual_dropout": Setting(NUMBER, 0.0),
-            "sliding_window": WINDOWS["sliding_window"],
+            "sliding_window": parts.WINDOWS["sliding_window"],
             "tie_word_embeddings": Setting(bool, True),
             "use_bias": Setting(bool, True),
         },
-        bookkeeping=BOOKKEEPING
-        | {
+        bookkeeping={
             "activation_function",
             "attention_softmax_in_fp32",
             "mlp_type",
@@ -90,7 +80,6 @@ STARCODER2 = DecoderFamily(
             "scale_attention_softmax_in_fp32",
             "scale_attn_weights",
         },
-        fixed=FIXED,
     ),
     sizes={
         "vocab_size": ("embed_tokens.weight", 0),
@@ -99,5 +88,6 @@ STARCODER2 = DecoderFamily(
     },
     read=_read,
     write=_write,
-    buffers=BUFFERS,
-).family
+    stack_kind=StackKind(rotary=RotaryConfig, feed_forward=FeedForwardConfig),
+    buffers=parts.BUFFERS,
+)

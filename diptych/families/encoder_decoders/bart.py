@@ -11,19 +11,11 @@ from ...spec import (
     NormConfig,
     TextEmbeddingConfig,
 )
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER
+from .. import transformers_settings as hf
+from ..settings import NUMBER, SIZE, Setting, require
+from ..stacks import expect
+from . import parts
 from .family import EncoderDecoderFamily, Size
-from .parts import (
-    ALIASES,
-    LAYER_COUNTS,
-    LAYER_SIZES,
-    LAYERS,
-    TRAINING,
-    UNDERSTOOD,
-    read_layer,
-    write_layers,
-)
 
 _OFFSET = 2
 _ENDS = {
@@ -50,12 +42,12 @@ def _read(values: dict[str, Any]) -> EncoderDecoderConfig:
     )
     return EncoderDecoderConfig(
         encoder=EncoderConfig(
-            layer=read_layer(values, "encoder", norm_placement="post"),
+            layer=parts.read_layer(values, "encoder", norm_placement="post"),
             num_layers=require(values, "encoder_layers"),
             embedding=embedding,
         ),
         decoder=DecoderConfig(
-            layer=read_layer(values, "decoder", norm_placement="post"),
+            layer=parts.read_layer(values, "decoder", norm_placement="post"),
             num_layers=require(values, "decoder_layers"),
             embedding=replace(embedding, shared_tokens=True),
         ),
@@ -68,10 +60,11 @@ def _read_head(values: dict[str, Any], has_weight: bool, has_bias: bool) -> Logi
     )
 
 
-def _write(encoder: Any, decoder: Any) -> dict[str, Any]:
-    return write_layers(encoder, decoder) | {
-        "max_position_embeddings": encoder.embedding.max_seq_len,
-        "scale_embedding": encoder.embedding.scale is not None,
+def _write(encoder: EncoderConfig, decoder: DecoderConfig | None) -> dict[str, Any]:
+    embedding = expect(encoder.embedding, TextEmbeddingConfig)
+    return parts.write_layers(encoder, expect(decoder, DecoderConfig)) | {
+        "max_position_embeddings": embedding.max_seq_len,
+        "scale_embedding": embedding.scale is not None,
     }
 
 
@@ -80,21 +73,19 @@ BART = EncoderDecoderFamily(
     summary="BART (BartForConditionalGeneration, BartModel), with or without model.",
     model_types=("bart",),
     architectures=("BartForConditionalGeneration", "BartModel"),
-    modules={**_ENDS, **LAYERS},
+    modules={**_ENDS, **parts.LAYERS},
     tables=("shared", "encoder.embed_tokens", "decoder.embed_tokens"),
-    settings=SettingsTable(
-        understood={
-            **UNDERSTOOD,
+    settings=hf.settings_table(
+        {
+            **parts.UNDERSTOOD,
             "dropout": Setting(NUMBER, 0.1),
-            "max_position_embeddings": Setting(int),
+            "max_position_embeddings": SIZE,
             "scale_embedding": Setting(bool, False),
         },
-        bookkeeping=BOOKKEEPING
-        | ALIASES
-        | TRAINING
+        bookkeeping=parts.ALIASES
+        | parts.TRAINING
         | {"classif_dropout", "classifier_dropout", "force_bos_token_to_be_generated", "save_step"},
-        fixed=FIXED
-        | {
+        fixed={
             "add_bias_logits": (False,),
             "add_final_layer_norm": (False,),
             "extra_pos_embeddings": (_OFFSET,),
@@ -106,13 +97,14 @@ BART = EncoderDecoderFamily(
         },
     ),
     sizes={
-        **LAYER_SIZES,
+        **parts.LAYER_SIZES,
         "max_position_embeddings": Size("encoder.embed_positions.weight", 0, _OFFSET),
     },
-    layers=LAYER_COUNTS,
+    layers=parts.LAYER_COUNTS,
     read=_read,
     read_head=_read_head,
     write=_write,
+    stack_kind=parts.STACK_KIND,
     head_bias="final_logits_bias",
     buffers={"encoder.version": None, "decoder.version": None},
-).family
+)

@@ -6,17 +6,24 @@ table that are stored, and ``no_`` with its first name where only copies are.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ...rules.rules import Rule, rule
-from ...rules.transforms import DELETE, Tie, Unstack
-from ...spec import Config, DecoderConfig, EncoderDecoderConfig, LogitsHeadConfig
+from ...rules import DELETE, Rule, Tie, Unstack, rule
+from ...spec import (
+    AudioEncoderConfig,
+    Config,
+    DecoderConfig,
+    EncoderConfig,
+    EncoderDecoderConfig,
+    LogitsHeadConfig,
+)
 from ...spec.checks.sizes import Shape
-from ..family import Family, Variants
+from ...spec.stack import StackConfig
+from ..family import Family, Part, Variants
 from ..modules import Modules, module_rules, module_templates
-from ..settings import SettingsTable, check_layer_count, layer_count
-from ..transformers_settings import first_difference
+from ..shapes import axis_size, check_layer_count, layer_count
+from ..stacks import ANY_STACK, StackKind, expect
 
 
 class Size(NamedTuple):
@@ -28,20 +35,17 @@ class Size(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderDecoderFamily:
-    """One family of encoder-decoders, as a table and four functions; ``family`` makes the rest.
+class EncoderDecoderFamily(Family):
+    """One family of encoder-decoders, as a table and three functions.
 
     Attributes:
-        name: What ``--family`` calls it.
-        summary: One line for ``diptych families``.
-        model_types: Values of ``model_type`` in its config.json.
         architectures: Classes with and without a head, as ``architectures`` names them.
         encoder_architecture: Class of the encoder alone, if there is one.
-        modules: Our modules by theirs, token table and head left out; theirs without the prefix.
+        encoder: Class of the encoder's config.
+        stack_kind: What the parts of encoder and decoder must be for ``write`` to read them.
         select: From a config to those of the modules that it has, where names alone do not tell.
         tables: Every name of the token table without the prefix; the first one is written.
         table: Our name of it.
-        settings: The settings that it knows.
         sizes: Settings that a bare state dict shows, their tensors named without the prefix.
         layers: Their names of the lists of layers, and the settings of their numbers.
         read: From settings, sizes included, to the config without a head; raises ValueError,
@@ -51,24 +55,18 @@ class EncoderDecoderFamily:
         write: From the encoder's config, and the decoder's if there is one, to settings in the
             current spelling.
         always: Settings that are written whatever the source's config.json says in their place.
-        prefix: Before the names of a model with a head.
         head: Their name of the output layer, outside the prefix.
         head_bias: Their name of its bias (1, V), if there is one.
         untie: What to do where the output layer differs from the token table.
-        buffers: Names, without the prefix, of what is no parameter, with their recipe.
-        linen_norm: The leaf name of norms in Flax files.
     """
 
-    name: str
-    summary: str
-    model_types: tuple[str, ...]
     architectures: tuple[str, str]
     encoder_architecture: str | None = None
-    modules: Modules
+    encoder: type[EncoderConfig] | type[AudioEncoderConfig] = EncoderConfig
+    stack_kind: StackKind = ANY_STACK
     select: Callable[[Config], Modules] | None = None
     tables: tuple[str, ...]
     table: str = "encoder.embedding.token_embed"
-    settings: SettingsTable
     sizes: Mapping[str, Size]
     layers: Mapping[str, str]
     read: Callable[[dict[str, Any]], EncoderDecoderConfig]
@@ -79,56 +77,39 @@ class EncoderDecoderFamily:
     head: str = "lm_head"
     head_bias: str | None = None
     untie: str = DELETE
-    buffers: Mapping[str, str | None] = field(default_factory=dict)
-    linen_norm: str = "scale"
 
     @property
-    def family(self) -> Family:
-        """Return the family as the converter takes it."""
-        prefixes = ("", self.prefix) if self.prefix else ("",)
-        return Family(
-            name=self.name,
-            summary=self.summary,
-            model_types=self.model_types,
-            templates=(
-                *module_templates((*self.modules, *self.tables), prefixes),
-                *(f"{prefix}{name}" for prefix in prefixes for name in self.buffers),
-                f"{self.head}.weight",
-                *((self.head_bias,) if self.head_bias else ()),
-            ),
-            settings=self.settings,
-            find_variants=self._find_variants,
-            usual_variants=self._usual_variants,
-            read_config=self._read_config,
-            write_config=self._write_config,
-            rules=self._rules,
-            buffers={f"{p}{name}": r for p in prefixes for name, r in self.buffers.items()},
-            linen_norm=self.linen_norm,
-        )
+    def head_names(self) -> tuple[str, ...]:
+        return (f"{self.head}.weight", *((self.head_bias,) if self.head_bias else ()))
 
-    def _find_variants(self, names: Collection[str]) -> Variants:
-        has_prefix = bool(self.prefix) and any(name.startswith(self.prefix) for name in names)
-        prefix = self.prefix if has_prefix else ""
+    @property
+    def templates(self) -> tuple[str, ...]:
+        tables = module_templates(self.tables)
+        return (*super().templates, *(f"{p}{name}" for p in self.prefixes for name in tables))
+
+    def find_variants(self, names: Collection[str]) -> Variants:
+        prefixed = super().find_variants(names)
+        prefix = self.prefix_in(prefixed)
         first, *copies = self.tables
         found = [name for name in copies if f"{prefix}{name}.weight" in names]
         if found and f"{prefix}{first}.weight" not in names:
             found.append(f"no_{first}")
         if f"{self.head}.weight" in names:
             found.append("head_weight")
-        return ("prefix", *found) if has_prefix else tuple(found)
+        return (*prefixed, *found)
 
-    def _usual_variants(self, config: Config) -> Variants:
+    def usual_variants(self, config: Config) -> Variants:
         has_head = isinstance(config, EncoderDecoderConfig) and config.decoder.head is not None
         return ("prefix",) if has_head and self.prefix else ()
 
-    def _read_config(
+    def read_config(
         self, settings: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
     ) -> Config:
-        prefix = self.prefix if "prefix" in variants else ""
-        values = {**settings}
+        values, prefix = {**settings}, self.prefix_in(variants)
         for key, size in self._places(shapes, prefix).items():
-            if values[key] is None and size.name in shapes:
-                values[key] = shapes[size.name][size.axis] - size.extra
+            found = axis_size(shapes, size.name, size.axis)
+            if values[key] is None and found is not None:
+                values[key] = found - size.extra
         for layers, key in self.layers.items():
             if values[key] is None:
                 values[key] = layer_count(shapes, f"{prefix}{layers}.")
@@ -162,53 +143,47 @@ class EncoderDecoderFamily:
             or (not self.prefix and without not in names)
         )
 
-    def _write_config(self, config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
-        is_whole = isinstance(config, EncoderDecoderConfig)
-        if not is_whole and not self.encoder_architecture:
-            raise ValueError(f"{self.name} has no {config.component}")
-        model: Any = config
-        encoder, decoder = (model.encoder, model.decoder) if is_whole else (model, None)
-        try:
-            wanted = self.write(encoder, decoder)
-        except (AttributeError, TypeError) as error:
-            raise ValueError(f"{self.name} has no such {config.component}: {error}") from None
-        settings: dict[str, Any] = {**(source or {}), "model_type": self.model_types[0]}
-        if source and source.get("model_type") in self.model_types:
-            settings["model_type"] = source["model_type"]
-        if not settings.get("architectures"):
-            settings["architectures"] = [self._architecture(decoder)]
-        if source and not self._difference(config, settings):
-            known = self.settings.values(settings)
-            changed = [key for key in self.always if wanted.get(key, known[key]) != known[key]]
-            return settings | {key: wanted[key] for key in changed}
-        settings |= wanted
-        difference = self._difference(config, settings)
-        if difference:
-            raise ValueError(f"{self.name} has no such {config.component}: {difference}")
-        return settings
+    @property
+    def components(self) -> tuple[type[Config], ...]:
+        alone = (self.encoder,) if self.encoder_architecture else ()
+        return (EncoderDecoderConfig, *alone)
 
-    def _architecture(self, decoder: DecoderConfig | None) -> str | None:
-        if decoder is None:
+    def parts(self, config: Config) -> Mapping[str, Part]:
+        if not isinstance(config, EncoderDecoderConfig):
+            return self.stack_kind.parts(expect(config, StackConfig))
+        return (
+            {"encoder": Part(config.encoder, self.encoder)}
+            | self.stack_kind.parts(config.encoder, "encoder.")
+            | self.stack_kind.parts(config.decoder, "decoder.")
+        )
+
+    def write_settings(self, config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
+        if isinstance(config, EncoderDecoderConfig):
+            return self.write(config.encoder, config.decoder)
+        return self.write(config, None)
+
+    def restated(self, settings: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+        known = self.settings.values(settings)
+        changed = [key for key in self.always if wanted.get(key, known[key]) != known[key]]
+        return {key: wanted[key] for key in changed}
+
+    def architecture(self, config: Config) -> str | None:
+        if not isinstance(config, EncoderDecoderConfig):
             return self.encoder_architecture
-        return self.architectures[0 if decoder.head else 1]
+        return self.architectures[0 if config.decoder.head else 1]
 
-    def _difference(self, config: Config, settings: Mapping[str, Any]) -> str:
-        """Return where a config differs from what its settings would be read as."""
-        values = self.settings.values(settings)
-        try:
-            read: Any = self.read(values)
-            if not isinstance(config, EncoderDecoderConfig):
-                read = read.encoder
-            elif config.decoder.head is not None:
-                head = config.decoder.head
-                read = _with_head(read, self.read_head(values, not head.tied, head.bias))
-        except (TypeError, ValueError) as error:
-            return str(error)
-        return first_difference(config, read)
+    def read_back(self, config: Config, values: Mapping[str, Any]) -> Config:
+        read = self.read({**values})
+        if not isinstance(config, EncoderDecoderConfig):
+            return read.encoder
+        head = config.decoder.head
+        if head is None:
+            return read
+        return _with_head(read, self.read_head({**values}, not head.tied, head.bias))
 
-    def _rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
-        prefix = self.prefix if "prefix" in variants else ""
-        modules, leaves = self.select(config) if self.select else self.modules, config.leaves()
+    def rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
+        prefix, leaves = self.prefix_in(variants), config.leaves()
+        modules = self.select(config) if self.select else self.modules
         head = config.decoder.head if isinstance(config, EncoderDecoderConfig) else None
         table = f"{self.table}.weight"
         if not isinstance(config, EncoderDecoderConfig):

@@ -3,9 +3,21 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...spec import AttentionConfig, BlockConfig, FeedForwardConfig, NormConfig, ScoreConfig
-from ..settings import Setting, require
-from ..transformers_settings import ARCHITECTURES, NUMBER, read_activation, write_activation
+from ...spec import (
+    AttentionConfig,
+    AudioEncoderConfig,
+    BlockConfig,
+    DecoderConfig,
+    EncoderConfig,
+    FeedForwardConfig,
+    NormConfig,
+    ScoreConfig,
+    TextEmbeddingConfig,
+)
+from ...spec.stack import StackConfig
+from .. import transformers_settings as hf
+from ..settings import NUMBER, SIZE, Setting, require
+from ..stacks import StackKind, expect
 from .family import Size
 
 _PARTS = {
@@ -32,18 +44,19 @@ LAYER_SIZES = {
 }
 LAYER_COUNTS = {"encoder.layers": "encoder_layers", "decoder.layers": "decoder_layers"}
 UNDERSTOOD = {
-    **ARCHITECTURES,
+    **hf.ARCHITECTURES,
     "activation_function": Setting(str, "gelu"),
     "attention_dropout": Setting(NUMBER, 0.0),
-    "d_model": Setting(int),
-    "decoder_attention_heads": Setting(int),
-    "decoder_ffn_dim": Setting(int),
-    "decoder_layers": Setting(int),
-    "encoder_attention_heads": Setting(int),
-    "encoder_ffn_dim": Setting(int),
-    "encoder_layers": Setting(int),
-    "vocab_size": Setting(int),
+    "d_model": SIZE,
+    "decoder_attention_heads": SIZE,
+    "decoder_ffn_dim": SIZE,
+    "decoder_layers": SIZE,
+    "encoder_attention_heads": SIZE,
+    "encoder_ffn_dim": SIZE,
+    "encoder_layers": SIZE,
+    "vocab_size": SIZE,
 }
+STACK_KIND = StackKind(feed_forward=FeedForwardConfig)
 ALIASES = frozenset({"num_hidden_layers"})
 """Other names of settings that say what the encoder's own say; files hold both."""
 
@@ -84,7 +97,7 @@ def read_layer(
         feed_forward=FeedForwardConfig(
             d_model=d_model,
             d_ff=require(values, f"{stack}_ffn_dim"),
-            activation=read_activation(values, "activation_function"),
+            activation=hf.read_activation(values, "activation_function"),
         ),
         norm=NormConfig(),
         norm_placement=norm_placement,
@@ -93,17 +106,20 @@ def read_layer(
     )
 
 
-def write_layers(encoder: Any, decoder: Any) -> dict[str, Any]:
+def write_layers(
+    encoder: EncoderConfig | AudioEncoderConfig, decoder: DecoderConfig
+) -> dict[str, Any]:
     """Return the settings that ``read_layer`` reads."""
     layer = encoder.layers[0]
     settings = {
-        "activation_function": write_activation(layer.feed_forward.activation),
+        "activation_function": hf.write_activation(layer.feed_forward.activation),
         "attention_dropout": layer.attention.attention_dropout,
         "d_model": encoder.d_model,
         "dropout": layer.dropout,
-        "vocab_size": decoder.embedding.vocab_size,
+        "vocab_size": expect(decoder.embedding, TextEmbeddingConfig).vocab_size,
     }
-    for name, stack in {"encoder": encoder, "decoder": decoder}.items():
+    stacks: dict[str, StackConfig] = {"encoder": encoder, "decoder": decoder}
+    for name, stack in stacks.items():
         settings |= {
             f"{name}_attention_heads": stack.layers[0].attention.num_heads,
             f"{name}_ffn_dim": stack.layers[0].feed_forward.d_ff,

@@ -16,18 +16,12 @@ from ...spec import (
     NormConfig,
     RelativeBiasConfig,
     ScoreConfig,
+    TextEmbeddingConfig,
 )
-from ..decoders.parts import token_embedding
+from .. import transformers_settings as hf
 from ..modules import Modules
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    NUMBER,
-    read_activation,
-    write_activation,
-)
+from ..settings import NUMBER, SIZE, Setting, require
+from ..stacks import StackKind, expect, token_embedding
 from .family import EncoderDecoderFamily, Size
 
 _LAYERS = {  # theirs by the number of their layers of a block: the feed-forward network is the last
@@ -57,8 +51,9 @@ def _modules(feed_forward: dict[str, str]) -> Modules:
 
 
 def _select(config: Config) -> Modules:
-    stack: Any = config.encoder if isinstance(config, EncoderDecoderConfig) else config
-    is_gated = isinstance(stack.layers[0].feed_forward, GatedFeedForwardConfig)
+    stack = config.encoder if isinstance(config, EncoderDecoderConfig) else config
+    feed_forward = expect(stack, EncoderConfig).layers[0].feed_forward
+    is_gated = isinstance(feed_forward, GatedFeedForwardConfig)
     return _modules(_GATED if is_gated else _PLAIN)
 
 
@@ -123,7 +118,7 @@ def _read_feed_forward(values: dict[str, Any]) -> FeedForwardConfig | GatedFeedF
     return kind(
         d_model=values["d_model"],
         d_ff=require(values, "d_ff"),
-        activation=read_activation({key: activation}, key),
+        activation=hf.read_activation({key: activation}, key),
         bias=False,
     )
 
@@ -142,12 +137,12 @@ def _read_head(values: dict[str, Any], has_weight: bool, has_bias: bool) -> Logi
     )
 
 
-def _write(encoder: Any, decoder: DecoderConfig | None) -> dict[str, Any]:
-    layer, bias = encoder.layers[0], encoder.position_bias
+def _write(encoder: EncoderConfig, decoder: DecoderConfig | None) -> dict[str, Any]:
+    layer, bias = encoder.layers[0], expect(encoder.position_bias, RelativeBiasConfig)
     feed_forward = layer.feed_forward
     is_gated = isinstance(feed_forward, GatedFeedForwardConfig)
-    activation = write_activation(feed_forward.activation)
-    num_heads, _, width = layer.attention.sizes
+    activation = hf.write_activation(feed_forward.activation)
+    num_heads, _, width = expect(layer.attention, AttentionConfig).sizes
     name = "gelu" if activation == "gelu_new" else activation
     head = decoder.head if decoder else None
     tied = {}
@@ -167,7 +162,7 @@ def _write(encoder: Any, decoder: DecoderConfig | None) -> dict[str, Any]:
         "num_layers": encoder.num_layers,
         "relative_attention_max_distance": bias.max_distance,
         "relative_attention_num_buckets": bias.num_buckets,
-        "vocab_size": encoder.embedding.vocab_size,
+        "vocab_size": expect(encoder.embedding, TextEmbeddingConfig).vocab_size,
         **tied,
     }
 
@@ -181,28 +176,27 @@ T5 = EncoderDecoderFamily(
     modules={**_modules(_GATED), **_modules(_PLAIN)},
     select=_select,
     tables=("shared", "encoder.embed_tokens", "decoder.embed_tokens"),
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
-            "d_ff": Setting(int),
-            "d_kv": Setting(int),
-            "d_model": Setting(int),
+    settings=hf.settings_table(
+        {
+            "d_ff": SIZE,
+            "d_kv": SIZE,
+            "d_model": SIZE,
             "dense_act_fn": Setting(str),
             "dropout_rate": Setting(NUMBER, 0.1),
             "feed_forward_proj": Setting(str, "relu"),
             "is_gated_act": Setting(bool),
             "layer_norm_epsilon": Setting(NUMBER, 1e-6),
-            "num_decoder_layers": Setting(int),
-            "num_heads": Setting(int),
-            "num_layers": Setting(int),
-            "relative_attention_max_distance": Setting(int, 128),
-            "relative_attention_num_buckets": Setting(int),
+            "num_decoder_layers": SIZE,
+            "num_heads": SIZE,
+            "num_layers": SIZE,
+            "relative_attention_max_distance": Setting(int, 128, above=0),
+            "relative_attention_num_buckets": SIZE,
             "scale_decoder_outputs": Setting(bool),
             "tie_word_embeddings": Setting(bool, True),
-            "vocab_size": Setting(int),
+            "vocab_size": SIZE,
         },
-        bookkeeping=BOOKKEEPING | {"classifier_dropout", "n_positions"},
-        fixed=FIXED | {"is_encoder_decoder": (True, False, None)},
+        bookkeeping={"classifier_dropout", "n_positions"},
+        fixed={"is_encoder_decoder": (True, False, None)},
     ),
     sizes={
         "num_heads": Size(f"encoder.{_BIAS}.weight", 1),
@@ -213,9 +207,12 @@ T5 = EncoderDecoderFamily(
     read=_read,
     read_head=_read_head,
     write=_write,
+    stack_kind=StackKind(
+        feed_forward=FeedForwardConfig | GatedFeedForwardConfig, position_bias=RelativeBiasConfig
+    ),
     always=("tie_word_embeddings",),
     prefix="",
     untie="to read both, give --set tie_word_embeddings=false",
     buffers={"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": None},
     linen_norm="weight",
-).family
+)

@@ -10,19 +10,11 @@ from ...spec import (
     NormConfig,
     TextEmbeddingConfig,
 )
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER
+from .. import transformers_settings as hf
+from ..settings import NUMBER, SIZE, Setting, require
+from ..stacks import expect
+from . import parts
 from .family import EncoderDecoderFamily, Size
-from .parts import (
-    ALIASES,
-    LAYER_COUNTS,
-    LAYER_SIZES,
-    LAYERS,
-    TRAINING,
-    UNDERSTOOD,
-    read_layer,
-    write_layers,
-)
 
 _ENDS = {
     "encoder.conv1": "encoder.first_conv1d",
@@ -40,13 +32,13 @@ def _read(values: dict[str, Any]) -> EncoderDecoderConfig:
     return EncoderDecoderConfig(
         encoder=AudioEncoderConfig(
             num_mel_bins=require(values, "num_mel_bins"),
-            layer=read_layer(values, "encoder", norm_placement="pre", qkv_bias=_BIASES),
+            layer=parts.read_layer(values, "encoder", norm_placement="pre", qkv_bias=_BIASES),
             num_layers=require(values, "encoder_layers"),
             max_seq_len=require(values, "max_source_positions"),
             dropout=dropout,
         ),
         decoder=DecoderConfig(
-            layer=read_layer(values, "decoder", norm_placement="pre", qkv_bias=_BIASES),
+            layer=parts.read_layer(values, "decoder", norm_placement="pre", qkv_bias=_BIASES),
             num_layers=require(values, "decoder_layers"),
             embedding=TextEmbeddingConfig(
                 vocab_size=require(values, "vocab_size"),
@@ -69,11 +61,12 @@ def _read_head(values: dict[str, Any], has_weight: bool, has_bias: bool) -> Logi
     )
 
 
-def _write(encoder: Any, decoder: Any) -> dict[str, Any]:
+def _write(encoder: AudioEncoderConfig, decoder: DecoderConfig | None) -> dict[str, Any]:
+    decoder = expect(decoder, DecoderConfig)
     tied = {} if decoder.head is None else {"tie_word_embeddings": decoder.head.tied}
-    return write_layers(encoder, decoder) | {
+    return parts.write_layers(encoder, decoder) | {
         "max_source_positions": encoder.max_seq_len,
-        "max_target_positions": decoder.embedding.max_seq_len,
+        "max_target_positions": expect(decoder.embedding, TextEmbeddingConfig).max_seq_len,
         "num_mel_bins": encoder.num_mel_bins,
         **tied,
     }
@@ -84,21 +77,20 @@ WHISPER = EncoderDecoderFamily(
     summary="Whisper (WhisperForConditionalGeneration, WhisperModel), with or without model.",
     model_types=("whisper",),
     architectures=("WhisperForConditionalGeneration", "WhisperModel"),
-    modules={**_ENDS, **LAYERS},
+    modules={**_ENDS, **parts.LAYERS},
     tables=("decoder.embed_tokens",),
     table="decoder.embedding.token_embed",
-    settings=SettingsTable(
-        understood={
-            **UNDERSTOOD,
+    settings=hf.settings_table(
+        {
+            **parts.UNDERSTOOD,
             "dropout": Setting(NUMBER, 0.0),
-            "max_source_positions": Setting(int),
-            "max_target_positions": Setting(int),
-            "num_mel_bins": Setting(int),
+            "max_source_positions": SIZE,
+            "max_target_positions": SIZE,
+            "num_mel_bins": SIZE,
             "tie_word_embeddings": Setting(bool, True),
         },
-        bookkeeping=BOOKKEEPING
-        | ALIASES
-        | TRAINING
+        bookkeeping=parts.ALIASES
+        | parts.TRAINING
         | {
             "alignment_heads",
             "apply_spec_augment",
@@ -111,23 +103,24 @@ WHISPER = EncoderDecoderFamily(
             "mask_time_prob",
             "median_filter_width",
         },
-        fixed=FIXED
-        | {
+        fixed={
             "is_encoder_decoder": (True, None),
             "scale_embedding": (False,),
             "use_weighted_layer_sum": (False,),
         },
     ),
     sizes={
-        **LAYER_SIZES,
+        **parts.LAYER_SIZES,
         "max_source_positions": Size("encoder.embed_positions.weight", 0),
         "max_target_positions": Size("decoder.embed_positions.weight", 0),
         "num_mel_bins": Size("encoder.conv1.weight", 1),
     },
-    layers=LAYER_COUNTS,
+    layers=parts.LAYER_COUNTS,
     read=_read,
     read_head=_read_head,
     write=_write,
+    encoder=AudioEncoderConfig,
+    stack_kind=parts.STACK_KIND,
     head="proj_out",
     untie="to read both, give --set tie_word_embeddings=false",
-).family
+)

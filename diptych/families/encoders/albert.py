@@ -3,24 +3,27 @@
 Here every layer has its own copy; writing needs the copies of a group to be the same, bit for bit.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
-from ...rules.rules import Rule, rule
-from ...rules.transforms import Copy
-from ...spec import EncoderConfig, EncoderWithHeadsConfig
+from ...rules import Copy, Rule, rule
+from ...spec import EncoderConfig, MaskedLMHeadConfig, TextEmbeddingConfig
+from ...spec.task_heads import HeadConfig
+from .. import transformers_settings as hf
 from ..modules import PARTS
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import BOOKKEEPING, FIXED, NUMBER
-from .bert import EMBEDDINGS
-from .family import EncoderFamily
-from .parts import (
+from ..settings import NUMBER, SIZE, Setting, require
+from ..stacks import expect
+from .bert import (
+    BUFFERS,
+    EMBEDDINGS,
     HEAD_BOOKKEEPING,
+    STACK_KIND,
     UNDERSTOOD,
-    read_embedding,
-    read_layer,
+    read_encoder,
     read_masked_lm,
     write_encoder,
 )
+from .family import EncoderFamily, Head, TiedCopy
 
 _GROUP = "encoder.albert_layer_groups"
 _SHARED = {
@@ -33,36 +36,25 @@ _SHARED = {
     "ffn_output": "feed_forward.down_proj",
     "full_layer_layer_norm": "feed_forward_norm",
 }
-_HEADS = {
-    "predictions.dense": "masked_lm.transform_proj",
-    "predictions.LayerNorm": "masked_lm.transform_norm",
-    "predictions.bias": "masked_lm.vocab_bias_param",
+_HEAD = {
+    "predictions.dense": "transform_proj",
+    "predictions.LayerNorm": "transform_norm",
+    "predictions.bias": "vocab_bias_param",
 }
 
 
-def _read(values: dict[str, Any]) -> EncoderWithHeadsConfig:
-    d_model = require(values, "hidden_size")
-    width = require(values, "embedding_size")
-    return EncoderWithHeadsConfig(
-        encoder=EncoderConfig(
-            layer=read_layer(values),
-            num_layers=require(values, "num_hidden_layers"),
-            embedding=read_embedding(
-                values,
-                require(values, "max_position_embeddings"),
-                embed_dim=width,
-            ),
-        ),
-        masked_lm=read_masked_lm(values, embed_dim=None if width == d_model else width),
-    )
+def _read(values: dict[str, Any]) -> EncoderConfig:
+    return read_encoder(values, embed_dim=require(values, "embedding_size"))
 
 
-def _write(encoder: EncoderConfig, heads: EncoderWithHeadsConfig | None) -> dict[str, Any]:
-    embedding: Any = encoder.embedding
-    return write_encoder(encoder, usual="gelu_new") | {
-        "embedding_size": embedding.embed_dim,
-        "max_position_embeddings": embedding.max_seq_len,
-    }
+def _read_masked_lm(values: dict[str, Any], rows: int | None) -> MaskedLMHeadConfig:
+    width = values["embedding_size"]
+    return read_masked_lm(values, embed_dim=None if width == values["hidden_size"] else width)
+
+
+def _write(encoder: EncoderConfig, heads: Mapping[str, HeadConfig]) -> dict[str, Any]:
+    embedding = expect(encoder.embedding, TextEmbeddingConfig)
+    return write_encoder(encoder, usual="gelu_new") | {"embedding_size": embedding.embed_dim}
 
 
 def _layers(encoder: EncoderConfig, theirs: str, ours: str) -> list[Rule]:
@@ -83,35 +75,33 @@ ALBERT = EncoderFamily(
     name="albert",
     summary="ALBERT with one group of layers (AlbertModel, AlbertForMaskedLM)",
     model_types=("albert",),
-    architectures=("AlbertForMaskedLM", "AlbertModel"),
+    architectures={"AlbertForMaskedLM": ("masked_lm",), "AlbertModel": ()},
     modules=EMBEDDINGS
     | {
-        "embeddings.LayerNorm": "embedding.embed_norm",
         "encoder.embedding_hidden_mapping_in": "embedding.embed_proj",
+        "pooler": "pooler_proj",
     },
-    heads=_HEADS,
+    heads={"masked_lm": Head(_HEAD, _read_masked_lm)},
     copies={
-        "embeddings.word_embeddings.weight": "predictions.decoder.weight",
-        "predictions.bias": "predictions.decoder.bias",
+        "embeddings.word_embeddings.weight": TiedCopy("predictions.decoder.weight"),
+        "predictions.bias": TiedCopy("predictions.decoder.bias"),
     },
     extra_rules=_layers,
     extra_names=tuple(
         f"{_GROUP}.{{i}}.albert_layers.{{j}}.{name}.{part}" for name in _SHARED for part in PARTS
     ),
-    settings=SettingsTable(
-        understood=UNDERSTOOD
+    settings=hf.settings_table(
+        UNDERSTOOD
         | {
             "attention_probs_dropout_prob": Setting(NUMBER, 0.0),
-            "embedding_size": Setting(int),
+            "embedding_size": SIZE,
             "hidden_act": Setting(str, "gelu_new"),
             "hidden_dropout_prob": Setting(NUMBER, 0.0),
             "tie_word_embeddings": Setting(bool, True),
         },
-        bookkeeping=BOOKKEEPING
-        | HEAD_BOOKKEEPING
+        bookkeeping=HEAD_BOOKKEEPING
         | {"down_scale_factor", "layers_to_keep", "net_structure_type"},
-        fixed=FIXED
-        | {
+        fixed={
             "gap_size": (0,),
             "inner_group_num": (1,),
             "num_hidden_groups": (1,),
@@ -129,8 +119,8 @@ ALBERT = EncoderFamily(
     },
     read=_read,
     write=_write,
-    pooler="pooler",
+    stack_kind=STACK_KIND,
     prefix="albert.",
     layers=(None, "num_hidden_layers"),
-    buffers={"embeddings.position_ids": "arange", "embeddings.token_type_ids": "zeros"},
-).family
+    buffers=BUFFERS,
+)

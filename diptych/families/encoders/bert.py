@@ -1,143 +1,242 @@
 """BERT (Devlin et al. 2019) as ``transformers`` stores it, with any of its heads.
 
-Variants: ``bert_prefix`` (names begin with ``bert.``), ``gamma_beta`` (layer norms of old files),
-``decoder_weight`` and ``decoder_bias`` (the tied output layer is stored too), ``no_embedding`` and
-``no_bias`` (only the tied copy is stored).
+Variants: those of every family of encoders, ``prefix`` under the name ``bert_prefix``. The tied
+output layer may be stored too (``decoder_weight``, ``decoder_bias``), or alone (``no_embedding``,
+``no_bias``).
+
+Names and settings that other encoders took from BERT are imported from here.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from typing import Any
 
-from ...rules.rules import Rule, rule
-from ...rules.transforms import Tie
-from ...spec import Config, EncoderWithHeadsConfig
-from ..family import Family, Variants
-from .bert_config import encoder_and_heads, read_bert_config, write_bert_config
-from .bert_settings import SETTINGS
+from ...spec import (
+    EncoderConfig,
+    FeedForwardConfig,
+    MaskedLMHeadConfig,
+    NextSentenceHeadConfig,
+    NormConfig,
+    QuestionAnsweringHeadConfig,
+    SequenceClassificationHeadConfig,
+    TextEmbeddingConfig,
+    TokenClassificationHeadConfig,
+    TransformerEncoderLayerConfig,
+)
+from ...spec.task_heads import HeadConfig
+from .. import transformers_settings as hf
+from ..family import LEFT_OUT
+from ..modules import Modules
+from ..settings import NUMBER, SIZE, Setting, require
+from ..stacks import StackKind, expect
+from .family import EncoderFamily, Head, TiedCopy
 
 _LAYER, _OURS = "encoder.layer.{i}", "layers.{i}"
 EMBEDDINGS = {
     "embeddings.word_embeddings": "embedding.token_embed",
     "embeddings.position_embeddings": "embedding.position_embed",
     "embeddings.token_type_embeddings": "embedding.token_type_embed",
+    "embeddings.LayerNorm": "embedding.embed_norm",
 }
-LINEARS = {
+MODULES: Modules = EMBEDDINGS | {
     f"{_LAYER}.attention.self.query": f"{_OURS}.attention.q_proj",
     f"{_LAYER}.attention.self.key": f"{_OURS}.attention.k_proj",
     f"{_LAYER}.attention.self.value": f"{_OURS}.attention.v_proj",
     f"{_LAYER}.attention.output.dense": f"{_OURS}.attention.out_proj",
+    f"{_LAYER}.attention.output.LayerNorm": f"{_OURS}.attention_norm",
     f"{_LAYER}.intermediate.dense": f"{_OURS}.feed_forward.up_proj",
     f"{_LAYER}.output.dense": f"{_OURS}.feed_forward.down_proj",
+    f"{_LAYER}.output.LayerNorm": f"{_OURS}.feed_forward_norm",
     "pooler.dense": "pooler_proj",
 }
-NORMS = {
-    "embeddings.LayerNorm": "embedding.embed_norm",
-    f"{_LAYER}.attention.output.LayerNorm": f"{_OURS}.attention_norm",
-    f"{_LAYER}.output.LayerNorm": f"{_OURS}.feed_forward_norm",
+SIZES = {
+    "vocab_size": ("embeddings.word_embeddings.weight", 0),
+    "hidden_size": ("embeddings.word_embeddings.weight", 1),
+    "max_position_embeddings": ("embeddings.position_embeddings.weight", 0),
+    "type_vocab_size": ("embeddings.token_type_embeddings.weight", 0),
+    "intermediate_size": ("encoder.layer.0.intermediate.dense.weight", 0),
 }
-_HEAD_LINEARS = {
-    "cls.predictions.transform.dense": "masked_lm.transform_proj",
-    "cls.seq_relationship": "next_sentence.classifier_proj",
-    "qa_outputs": "question_answering.span_proj",
+BUFFERS = {"embeddings.position_ids": "arange", "embeddings.token_type_ids": "zeros"}
+UNDERSTOOD = {
+    **hf.ARCHITECTURES,
+    "attention_probs_dropout_prob": Setting(NUMBER, 0.1),
+    "hidden_act": Setting(str, "gelu"),
+    "hidden_dropout_prob": Setting(NUMBER, 0.1),
+    "hidden_size": SIZE,
+    "intermediate_size": SIZE,
+    "layer_norm_eps": Setting(NUMBER, 1e-12),
+    "max_position_embeddings": SIZE,
+    "num_attention_heads": SIZE,
+    "num_hidden_layers": SIZE,
+    "type_vocab_size": SIZE,
+    "vocab_size": SIZE,
 }
-_CLASSIFIER, _TRANSFORM_NORM = "classifier", "cls.predictions.transform.LayerNorm"
-_WORDS = "embeddings.word_embeddings.weight"
-_DECODER, _BIAS = "cls.predictions.decoder", "cls.predictions.bias"
-_BUFFERS = {"embeddings.position_ids": "arange", "embeddings.token_type_ids": "zeros"}
+HEAD_BOOKKEEPING = frozenset({"classifier_dropout", "classifier_dropout_prob"})
+STACK_KIND = StackKind(feed_forward=FeedForwardConfig)
 
 
-def _find_variants(names: Collection[str]) -> Variants:
-    found = {
-        "bert_prefix": any(name.startswith("bert.") for name in names),
-        "gamma_beta": any(name.endswith(".LayerNorm.gamma") for name in names),
-        "decoder_weight": f"{_DECODER}.weight" in names,
-        "decoder_bias": f"{_DECODER}.bias" in names,
-        "no_embedding": not {_WORDS, f"bert.{_WORDS}"} & set(names),
-        "no_bias": _BIAS not in names,
+def read_encoder(
+    values: Mapping[str, Any], max_seq_len: int | None = None, **embedding: Any
+) -> EncoderConfig:
+    """Return the encoder that the settings describe.
+
+    Args:
+        values: Settings.
+        max_seq_len: Number of positions; None means the setting's.
+        **embedding: More of the embedding.
+    """
+    d_model, eps = require(values, "hidden_size"), values["layer_norm_eps"]
+    return EncoderConfig(
+        layer=TransformerEncoderLayerConfig(
+            d_model=d_model,
+            num_heads=require(values, "num_attention_heads"),
+            d_ff=require(values, "intermediate_size"),
+            dropout=values["hidden_dropout_prob"],
+            activation=hf.read_activation(values, "hidden_act"),
+            eps=eps,
+            attention_dropout=values["attention_probs_dropout_prob"],
+        ),
+        num_layers=require(values, "num_hidden_layers"),
+        embedding=TextEmbeddingConfig(
+            vocab_size=require(values, "vocab_size"),
+            d_model=d_model,
+            max_seq_len=max_seq_len or require(values, "max_position_embeddings"),
+            num_token_types=require(values, "type_vocab_size"),
+            norm=NormConfig(eps=eps),
+            dropout=values["hidden_dropout_prob"],
+            **embedding,
+        ),
+    )
+
+
+def read_masked_lm(
+    values: Mapping[str, Any], rows: int | None = None, **options: Any
+) -> MaskedLMHeadConfig:
+    """Return the masked LM head that the settings describe."""
+    if values.get("tie_word_embeddings") is False:
+        raise ValueError("tie_word_embeddings: false is not supported with a masked LM head")
+    return MaskedLMHeadConfig(
+        d_model=values["hidden_size"],
+        vocab_size=values["vocab_size"],
+        activation=hf.read_activation(values, "hidden_act"),
+        eps=values["layer_norm_eps"],
+        **options,
+    )
+
+
+def write_encoder(encoder: EncoderConfig, *, usual: str = "gelu") -> dict[str, Any]:
+    """Return the settings that ``read_encoder`` reads; ``usual`` is their name of an activation."""
+    layer, embedding = encoder.layers[0], expect(encoder.embedding, TextEmbeddingConfig)
+    return {
+        "attention_probs_dropout_prob": layer.attention.attention_dropout,
+        "hidden_act": hf.write_activation(layer.feed_forward.activation, usual),
+        "hidden_dropout_prob": layer.dropout,
+        "hidden_size": encoder.d_model,
+        "intermediate_size": layer.feed_forward.d_ff,
+        "layer_norm_eps": layer.norm.of(1).eps,
+        "num_attention_heads": layer.attention.num_heads,
+        "num_hidden_layers": encoder.num_layers,
+        "type_vocab_size": embedding.num_token_types,
+        "vocab_size": embedding.vocab_size,
+        "max_position_embeddings": embedding.max_seq_len,
     }
-    found["no_embedding"] &= found["decoder_weight"]
-    found["no_bias"] &= found["decoder_bias"]
-    return tuple(name for name, is_found in found.items() if is_found)
 
 
-def _usual_variants(config: Config) -> Variants:
-    return ("bert_prefix",) if isinstance(config, EncoderWithHeadsConfig) else ()
+def _read_classifier(values: dict[str, Any], rows: int | None) -> SequenceClassificationHeadConfig:
+    return SequenceClassificationHeadConfig(**_labels(values, rows))
 
 
-def _rules(config: Config, variants: Variants) -> tuple[Rule, ...]:
-    _, heads = encoder_and_heads(config)
-    theirs = "bert." if "bert_prefix" in variants else ""
-    ours = "encoder." if heads else ""
-    weight, bias = ("gamma", "beta") if "gamma_beta" in variants else ("weight", "bias")
-    rules = [
-        rule(f"{theirs}{name}.weight", f"{ours}{to}.weight") for name, to in EMBEDDINGS.items()
-    ]
-    rules += _pairs(LINEARS, theirs, ours) + _pairs(NORMS, theirs, ours, weight, bias)
-    rules += _pairs(_HEAD_LINEARS)
-    for name in {"sequence_classification", "token_classification"} & heads.keys():
-        rules += _pairs({_CLASSIFIER: f"{name}.classifier_proj"})
-    if "masked_lm" in heads:
-        rules += _pairs({_TRANSFORM_NORM: "masked_lm.transform_norm"}, "", "", weight, bias)
-        rules[0] = _tied(
-            f"{theirs}{_WORDS}", f"{_DECODER}.weight", rules[0].target, variants, "no_embedding"
-        )
-        rules.append(
-            _tied(_BIAS, f"{_DECODER}.bias", ("masked_lm.vocab_bias_param",), variants, "no_bias")
-        )
-    return tuple(rules)
+def _read_token_classifier(
+    values: dict[str, Any], rows: int | None
+) -> TokenClassificationHeadConfig:
+    return TokenClassificationHeadConfig(**_labels(values, rows))
 
 
-def _tied(
-    name: str, copy: str, target: tuple[str, ...], variants: Variants, only_copy: str
-) -> Rule:
-    if only_copy in variants:
-        return rule(copy, target)
-    if f"decoder_{copy.rpartition('.')[2]}" in variants:
-        return rule((name, copy), target, Tie(2))
-    return rule(name, target)
+def _labels(values: dict[str, Any], rows: int | None) -> dict[str, Any]:
+    dropout = values["classifier_dropout"]
+    is_choice = "BertForMultipleChoice" in (values["architectures"] or ())
+    return {
+        "d_model": values["hidden_size"],
+        "num_labels": 1 if is_choice else hf.label_count(values, rows),
+        "dropout": values["hidden_dropout_prob"] if dropout is None else dropout,
+    }
 
 
-def _pairs(
-    modules: Mapping[str, str],
-    theirs: str = "",
-    ours: str = "",
-    weight: str = "weight",
-    bias: str = "bias",
-) -> list[Rule]:
-    return [
-        rule(f"{theirs}{name}.{leaf}", f"{ours}{to}.{our_leaf}")
-        for name, to in modules.items()
-        for leaf, our_leaf in ((weight, "weight"), (bias, "bias"))
-    ]
+def _write(encoder: EncoderConfig, heads: Mapping[str, HeadConfig]) -> dict[str, Any]:
+    settings = write_encoder(encoder)
+    for head in heads.values():
+        if isinstance(head, SequenceClassificationHeadConfig):
+            is_usual = head.dropout == settings["hidden_dropout_prob"]
+            settings["classifier_dropout"] = LEFT_OUT if is_usual else head.dropout
+    return settings
 
 
-def _with_prefix(names: Collection[str]) -> tuple[str, ...]:
-    return tuple(f"{prefix}{name}" for name in names for prefix in ("", "bert."))
-
-
-BERT = Family(
+BERT = EncoderFamily(
     name="bert",
     summary="BertModel and its heads (transformers), with or without bert., gamma/beta, buffers",
     model_types=("bert",),
-    templates=(
-        *_with_prefix([f"{name}.weight" for name in EMBEDDINGS]),
-        *_with_prefix([f"{name}.{leaf}" for name in LINEARS for leaf in ("weight", "bias")]),
-        *_with_prefix(
-            [f"{n}.{leaf}" for n in NORMS for leaf in ("weight", "bias", "gamma", "beta")]
+    architectures={
+        "BertForPreTraining": ("masked_lm", "next_sentence"),
+        "BertForMaskedLM": ("masked_lm",),
+        "BertForNextSentencePrediction": ("next_sentence",),
+        "BertForSequenceClassification": ("sequence_classification",),
+        "BertForMultipleChoice": ("sequence_classification",),
+        "BertForTokenClassification": ("token_classification",),
+        "BertForQuestionAnswering": ("question_answering",),
+        "BertModel": (),
+    },
+    modules=MODULES,
+    heads={
+        "masked_lm": Head(
+            {
+                "cls.predictions.transform.dense": "transform_proj",
+                "cls.predictions.transform.LayerNorm": "transform_norm",
+                "cls.predictions.bias": "vocab_bias_param",
+            },
+            read_masked_lm,
         ),
-        *_with_prefix(list(_BUFFERS)),
-        *(f"{_TRANSFORM_NORM}.{leaf}" for leaf in ("weight", "bias", "gamma", "beta")),
-        *(
-            f"{name}.{leaf}"
-            for name in (*_HEAD_LINEARS, _CLASSIFIER, _DECODER)
-            for leaf in ("weight", "bias")
+        "next_sentence": Head(
+            {"cls.seq_relationship": "classifier_proj"},
+            lambda values, rows: NextSentenceHeadConfig(d_model=values["hidden_size"]),
         ),
-        _BIAS,
+        "sequence_classification": Head({"classifier": "classifier_proj"}, _read_classifier),
+        "token_classification": Head({"classifier": "classifier_proj"}, _read_token_classifier),
+        "question_answering": Head(
+            {"qa_outputs": "span_proj"},
+            lambda values, rows: QuestionAnsweringHeadConfig(d_model=values["hidden_size"]),
+        ),
+    },
+    copies={
+        "embeddings.word_embeddings.weight": TiedCopy(
+            "cls.predictions.decoder.weight", "decoder_weight", "no_embedding"
+        ),
+        "cls.predictions.bias": TiedCopy("cls.predictions.decoder.bias", "decoder_bias", "no_bias"),
+    },
+    old_norm="LayerNorm",
+    settings=hf.settings_table(
+        UNDERSTOOD
+        | {
+            **hf.LABELS,
+            "classifier_dropout": Setting(NUMBER),
+            "tie_word_embeddings": Setting(bool, True),
+        },
+        bookkeeping={
+            "directionality",
+            "language",
+            "name",
+            "pooler_fc_size",
+            "pooler_num_attention_heads",
+            "pooler_num_fc_layers",
+            "pooler_size_per_head",
+            "pooler_type",
+        },
+        fixed={"position_embedding_type": ("absolute", None)},
     ),
-    settings=SETTINGS,
-    find_variants=_find_variants,
-    usual_variants=_usual_variants,
-    read_config=read_bert_config,
-    write_config=write_bert_config,
-    rules=_rules,
-    buffers={name: _BUFFERS[name.removeprefix("bert.")] for name in _with_prefix(list(_BUFFERS))},
+    sizes=SIZES,
+    read=read_encoder,
+    write=_write,
+    stack_kind=STACK_KIND,
+    prefix="bert.",
+    prefix_variant="bert_prefix",
+    buffers=BUFFERS,
+    anew={},
 )

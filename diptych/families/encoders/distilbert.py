@@ -1,25 +1,21 @@
 """DistilBERT (Sanh et al. 2019) as ``transformers`` stores it: no token types, no pooler."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from ...spec import (
     EncoderConfig,
-    EncoderWithHeadsConfig,
     MaskedLMHeadConfig,
     NormConfig,
     TextEmbeddingConfig,
     TransformerEncoderLayerConfig,
 )
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    NUMBER,
-    read_activation,
-    write_activation,
-)
-from .family import EncoderFamily
+from ...spec.task_heads import HeadConfig
+from .. import transformers_settings as hf
+from ..settings import NUMBER, SIZE, Setting, require
+from ..stacks import expect
+from .bert import STACK_KIND
+from .family import EncoderFamily, Head, TiedCopy
 
 _LAYER, _OURS = "transformer.layer.{i}", "layers.{i}"
 _MODULES = {
@@ -35,53 +31,53 @@ _MODULES = {
     f"{_LAYER}.ffn.lin2": f"{_OURS}.feed_forward.down_proj",
     f"{_LAYER}.output_layer_norm": f"{_OURS}.feed_forward_norm",
 }
-_HEADS = {
-    "vocab_transform": "masked_lm.transform_proj",
-    "vocab_layer_norm": "masked_lm.transform_norm",
-    "vocab_projector.bias": "masked_lm.vocab_bias_param",
+_HEAD = {
+    "vocab_transform": "transform_proj",
+    "vocab_layer_norm": "transform_norm",
+    "vocab_projector.bias": "vocab_bias_param",
 }
 _EPS = 1e-12
 
 
-def _read(values: dict[str, Any]) -> EncoderWithHeadsConfig:
-    d_model, vocab_size = require(values, "dim"), require(values, "vocab_size")
-    return EncoderWithHeadsConfig(
-        encoder=EncoderConfig(
-            layer=TransformerEncoderLayerConfig(
-                d_model=d_model,
-                num_heads=require(values, "n_heads"),
-                d_ff=require(values, "hidden_dim"),
-                dropout=values["dropout"],
-                activation=read_activation(values, "activation"),
-                eps=_EPS,
-                attention_dropout=values["attention_dropout"],
-            ),
-            num_layers=require(values, "n_layers"),
-            embedding=TextEmbeddingConfig(
-                vocab_size=vocab_size,
-                d_model=d_model,
-                max_seq_len=require(values, "max_position_embeddings"),
-                num_token_types=0,
-                norm=NormConfig(eps=_EPS),
-                dropout=values["dropout"],
-            ),
-        ),
-        masked_lm=MaskedLMHeadConfig(
+def _read(values: dict[str, Any]) -> EncoderConfig:
+    d_model = require(values, "dim")
+    return EncoderConfig(
+        layer=TransformerEncoderLayerConfig(
             d_model=d_model,
-            vocab_size=vocab_size,
-            activation=read_activation(values, "activation"),
+            num_heads=require(values, "n_heads"),
+            d_ff=require(values, "hidden_dim"),
+            dropout=values["dropout"],
+            activation=hf.read_activation(values, "activation"),
             eps=_EPS,
+            attention_dropout=values["attention_dropout"],
+        ),
+        num_layers=require(values, "n_layers"),
+        embedding=TextEmbeddingConfig(
+            vocab_size=require(values, "vocab_size"),
+            d_model=d_model,
+            max_seq_len=require(values, "max_position_embeddings"),
+            num_token_types=0,
+            norm=NormConfig(eps=_EPS),
+            dropout=values["dropout"],
         ),
     )
 
 
-def _write(encoder: EncoderConfig, heads: EncoderWithHeadsConfig | None) -> dict[str, Any]:
-    layer: Any = encoder.layer
-    embedding: Any = encoder.embedding
+def _read_masked_lm(values: dict[str, Any], rows: int | None) -> MaskedLMHeadConfig:
+    return MaskedLMHeadConfig(
+        d_model=values["dim"],
+        vocab_size=values["vocab_size"],
+        activation=hf.read_activation(values, "activation"),
+        eps=_EPS,
+    )
+
+
+def _write(encoder: EncoderConfig, heads: Mapping[str, HeadConfig]) -> dict[str, Any]:
+    layer, embedding = encoder.layers[0], expect(encoder.embedding, TextEmbeddingConfig)
     return {
-        "activation": write_activation(layer.feed_forward.activation),
+        "activation": hf.write_activation(layer.feed_forward.activation),
         "attention_dropout": layer.attention.attention_dropout,
-        "dim": layer.d_model,
+        "dim": encoder.d_model,
         "dropout": layer.dropout,
         "hidden_dim": layer.feed_forward.d_ff,
         "max_position_embeddings": embedding.max_seq_len,
@@ -95,25 +91,24 @@ DISTILBERT = EncoderFamily(
     name="distilbert",
     summary="DistilBERT (DistilBertModel, DistilBertForMaskedLM)",
     model_types=("distilbert",),
-    architectures=("DistilBertForMaskedLM", "DistilBertModel"),
+    architectures={"DistilBertForMaskedLM": ("masked_lm",), "DistilBertModel": ()},
     modules=_MODULES,
-    heads=_HEADS,
-    copies={"embeddings.word_embeddings.weight": "vocab_projector.weight"},
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
+    heads={"masked_lm": Head(_HEAD, _read_masked_lm)},
+    copies={"embeddings.word_embeddings.weight": TiedCopy("vocab_projector.weight")},
+    settings=hf.settings_table(
+        {
             "activation": Setting(str, "gelu"),
             "attention_dropout": Setting(NUMBER, 0.1),
-            "dim": Setting(int),
+            "dim": SIZE,
             "dropout": Setting(NUMBER, 0.1),
-            "hidden_dim": Setting(int),
-            "max_position_embeddings": Setting(int),
-            "n_heads": Setting(int),
-            "n_layers": Setting(int),
-            "vocab_size": Setting(int),
+            "hidden_dim": SIZE,
+            "max_position_embeddings": SIZE,
+            "n_heads": SIZE,
+            "n_layers": SIZE,
+            "vocab_size": SIZE,
         },
-        bookkeeping=BOOKKEEPING | {"qa_dropout", "seq_classif_dropout", "sinusoidal_pos_embds"},
-        fixed=FIXED | {"tie_word_embeddings": (True,), "tie_weights_": (True,)},
+        bookkeeping={"qa_dropout", "seq_classif_dropout", "sinusoidal_pos_embds"},
+        fixed={"tie_word_embeddings": (True,), "tie_weights_": (True,)},
     ),
     sizes={
         "vocab_size": ("embeddings.word_embeddings.weight", 0),
@@ -123,7 +118,8 @@ DISTILBERT = EncoderFamily(
     },
     read=_read,
     write=_write,
+    stack_kind=STACK_KIND,
     prefix="distilbert.",
     layers=("transformer.layer", "n_layers"),
     buffers={"embeddings.position_ids": "arange"},
-).family
+)

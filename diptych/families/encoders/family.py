@@ -1,177 +1,250 @@
-"""What the families of encoders with a masked LM head do alike.
+"""What the families of encoders of text do alike: prefix, heads, tied copies, settings.
 
-Variants: ``prefix`` (names begin with ``roberta.`` or the like, as in a model with a head), and the
-name of every stored copy of a tied tensor, such as ``lm_head.decoder.weight``.
+Variants: ``prefix`` (names begin with ``roberta.`` or the like, as in a model with a head),
+``gamma_beta`` (a norm's parameters as old files call them), and what each of ``copies`` says of the
+stored copy of a tied tensor.
 """
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from types import NoneType
+from typing import Any, NamedTuple
 
-from ...rules.rules import Rule, rule
-from ...rules.transforms import Tie, Transform
-from ...spec import Config, EncoderConfig, EncoderWithHeadsConfig
+from ...rules import Rule, Tie, Transform, rule
+from ...spec import (
+    Config,
+    EncoderConfig,
+    EncoderWithHeadsConfig,
+    SequenceClassificationHeadConfig,
+)
 from ...spec.checks.sizes import Shape
-from ..family import Family, Variants
+from ...spec.task_heads import HeadConfig
+from .. import transformers_settings as hf
+from ..family import Family, Part, Variants
 from ..modules import Modules, module_rules, module_templates
-from ..settings import SettingsTable, check_layer_count, fill_sizes, layer_count
-from ..transformers_settings import first_difference
+from ..shapes import axis_sizes, check_layer_count, fill_sizes, layer_count
+from ..stacks import ANY_STACK, StackKind, expect
+
+_GAMMA_BETA = {"weight": "gamma", "bias": "beta"}
+_CLASSIFIERS = ("sequence_classification", "token_classification")
+"""Heads whose modules have the same names: only the class tells which one a file has."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EncoderFamily:
-    """One family of encoders, as tables and functions; ``family`` makes the rest.
+class Head(NamedTuple):
+    """A head: modules and settings.
 
     Attributes:
-        name: What ``--family`` calls it.
-        summary: One line for ``diptych families``.
-        model_types: Values of ``model_type`` in its config.json.
-        architectures: Classes with and without the masked LM head.
-        modules: Our modules of the encoder by theirs, without the prefix.
-        heads: Our modules of the heads by theirs.
-        copies: By the name of a tied tensor without the prefix, where else it may be stored.
-        settings: The settings that it knows.
-        sizes: Settings that a bare state dict shows: the tensor, without the prefix, and its axis.
-        read: From settings, sizes included, to the encoder with its masked LM head.
-        write: From that config to settings in the current spelling.
-        pooler: Their name of the pooler, if there may be one.
-        transforms: From their tensors to ours, by their name in ``modules``.
-        extra_rules: From the encoder, the prefix and what stands before our names to rules that no
-            table of modules gives.
-        extra_names: The names that these may take, templates without the prefix.
-        prefix: Before the names of a model with a head.
-        layers: Their name of the list of layers, None where it is not as long as ours, and the
-            setting of their number.
-        buffers: Names, without the prefix, of what is no parameter, with their recipe.
+        modules: Our modules of the head by theirs, which never have the prefix.
+        read: From settings, and the number of rows of its first module where that is known, to its
+            config.
+    """
+
+    modules: Modules
+    read: Callable[[dict[str, Any], int | None], HeadConfig]
+
+
+class TiedCopy(NamedTuple):
+    """Where a tied tensor may be stored once more.
+
+    Attributes:
+        name: Of the copy.
+        variant: What the variant that stores it is called; "": by that name.
+        alone: What the variant that stores it alone is called; "": no file does.
     """
 
     name: str
-    summary: str
-    model_types: tuple[str, ...]
-    architectures: tuple[str, str]
-    modules: Modules
-    heads: Modules
-    copies: Mapping[str, str]
-    settings: SettingsTable
-    sizes: Mapping[str, tuple[str, int]]
-    read: Callable[[dict[str, Any]], EncoderWithHeadsConfig]
-    write: Callable[[EncoderConfig, EncoderWithHeadsConfig | None], dict[str, Any]]
-    prefix: str
-    pooler: str | None = None
-    transforms: Callable[[EncoderConfig], Mapping[str, Transform]] = lambda config: {}
-    extra_rules: Callable[[EncoderConfig, str, str], list[Rule]] = lambda *_: []
-    extra_names: tuple[str, ...] = ()
-    layers: tuple[str | None, str] = ("encoder.layer", "num_hidden_layers")
-    buffers: Mapping[str, str | None] = field(default_factory=dict)
+    variant: str = ""
+    alone: str = ""
 
     @property
-    def family(self) -> Family:
-        """Return the family as the converter takes it."""
-        prefixes = ("", self.prefix)
-        pooler = () if self.pooler is None else (self.pooler,)
-        return Family(
-            name=self.name,
-            summary=self.summary,
-            model_types=self.model_types,
-            templates=(
-                *module_templates([*self.modules, *pooler], prefixes),
-                *(f"{p}{name}" for p in prefixes for name in (*self.buffers, *self.extra_names)),
-                *module_templates(self.heads, [""]),
-                *self.copies.values(),
-            ),
-            settings=self.settings,
-            find_variants=self._find_variants,
-            usual_variants=self._usual_variants,
-            read_config=self._read_config,
-            write_config=self._write_config,
-            rules=self._rules,
-            buffers={f"{p}{name}": r for p in prefixes for name, r in self.buffers.items()},
+    def stored(self) -> str:
+        """Return what the variant that stores it is called."""
+        return self.variant or self.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderFamily(Family):
+    """One family of encoders, as tables and functions.
+
+    Attributes:
+        architectures: Our heads by the class that has them, as ``architectures`` names it; of those
+            with the same heads the first one is written.
+        heads: By our names.
+        read: From settings, sizes included, to the encoder without a pooler; raises ValueError,
+            ``KEY: CAUSE``, where a setting is missing or refused.
+        write: From the encoder, and its heads by our names, to settings in the current spelling.
+        stack_kind: What an encoder's parts must be for ``write`` to read them.
+        copies: By the name of a tied tensor without the prefix.
+        old_norm: Their name of the norms whose parameters may be called gamma and beta.
+        sizes: Settings that a bare state dict shows: the tensor, without the prefix, and its axis.
+        transforms: From their tensors to ours, by their name in ``modules``.
+        extra_rules: From the encoder, the prefix and what stands before our names to rules that no
+            table of modules gives.
+        layers: Their name of the list of layers, None where it is not as long as ours, and the
+            setting of their number.
+    """
+
+    architectures: Mapping[str, tuple[str, ...]]
+    heads: Mapping[str, Head]
+    read: Callable[[dict[str, Any]], EncoderConfig]
+    write: Callable[[EncoderConfig, Mapping[str, HeadConfig]], dict[str, Any]]
+    stack_kind: StackKind = ANY_STACK
+    copies: Mapping[str, TiedCopy] = field(default_factory=dict)
+    old_norm: str | None = None
+    sizes: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    transforms: Callable[[EncoderConfig], Mapping[str, Transform]] = lambda config: {}
+    extra_rules: Callable[[EncoderConfig, str, str], list[Rule]] = lambda *_: []
+    layers: tuple[str | None, str] = ("encoder.layer", "num_hidden_layers")
+    # Made anew, no token is padding; the class's own default may lie outside the vocabulary.
+    anew: Mapping[str, Any] = field(default_factory=lambda: {"pad_token_id": None})
+
+    @property
+    def head_names(self) -> tuple[str, ...]:
+        modules = [name for head in self.heads.values() for name in head.modules]
+        return (*module_templates(modules), *(copy.name for copy in self.copies.values()))
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        names = super().templates
+        return tuple(dict.fromkeys((*names, *map(self._in_gamma_beta, names))))
+
+    def find_variants(self, names: Collection[str]) -> Variants:
+        copies = {name: copy for name, copy in self.copies.items() if copy.name in names}
+        alone = [
+            copy.alone
+            for name, copy in copies.items()
+            if copy.alone and not {f"{prefix}{name}" for prefix in self.prefixes} & {*names}
+        ]
+        is_old = any(self.old_norm and name.endswith(f"{self.old_norm}.gamma") for name in names)
+        return (
+            *super().find_variants(names),
+            *(["gamma_beta"] if is_old else []),
+            *(copy.stored for copy in copies.values()),
+            *alone,
         )
 
-    def _find_variants(self, names: Collection[str]) -> Variants:
-        is_prefixed = any(name.startswith(self.prefix) for name in names)
-        copies = [copy for copy in self.copies.values() if copy in names]
-        return (*(("prefix",) if is_prefixed else ()), *copies)
+    def usual_variants(self, config: Config) -> Variants:
+        return (self.prefix_variant,) if isinstance(config, EncoderWithHeadsConfig) else ()
 
-    def _usual_variants(self, config: Config) -> Variants:
-        return ("prefix",) if isinstance(config, EncoderWithHeadsConfig) else ()
-
-    def _read_config(
+    def read_config(
         self, settings: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
     ) -> Config:
-        values = {**settings}
-        prefix = self.prefix if "prefix" in variants else ""
-        fill_sizes(values, self.sizes, shapes, prefix)
+        values, prefix = {**settings}, self.prefix_in(variants)
+        copies = {f"{prefix}{name}": copy.name for name, copy in self.copies.items()}
+        copied = {name: shapes[copy] for name, copy in copies.items() if copy in shapes}
+        fill_sizes(values, self.sizes, {**copied, **shapes}, prefix)
         layers, key = self.layers
-        if values[key] is None and layers is not None:
-            values[key] = layer_count(shapes, f"{prefix}{layers}.")
         if layers is not None:
+            if values[key] is None:
+                values[key] = layer_count(shapes, f"{prefix}{layers}.")
             check_layer_count(values[key], shapes, key)
-        config = self.read(values)
-        has_pooler = self.pooler is not None and f"{prefix}{self.pooler}.weight" in shapes
-        encoder = replace(config.encoder, pooler=has_pooler)
-        has_head = any(name.startswith(tuple(self.heads)) for name in shapes)
-        return replace(config, encoder=encoder) if has_head else encoder
+        poolers = (theirs for theirs, ours in self.modules.items() if ours == "pooler_proj")
+        has_pooler = any(f"{prefix}{name}.weight" in shapes for name in poolers)
+        encoder = replace(self.read(values), pooler=has_pooler)
+        rows = {}
+        for name in self._find_heads(values, shapes, has_pooler):
+            first = next(iter(self.heads[name].modules))
+            rows[name] = axis_sizes(shapes, f"{first}.weight", 2)[0]
+        return self._with_heads(encoder, values, rows)
 
-    def _write_config(self, config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
-        heads = config if isinstance(config, EncoderWithHeadsConfig) else None
-        encoder = config.encoder if isinstance(config, EncoderWithHeadsConfig) else config
-        if not isinstance(encoder, EncoderConfig) or encoder.embedding is None:
-            raise ValueError(f"{self.name} is an Encoder with an embedding")
-        try:
-            wanted = self.write(encoder, heads)
-        except (AttributeError, TypeError) as error:
-            raise ValueError(f"{self.name} has no such {config.component}: {error}") from None
-        # Made anew, no token is padding; the class's own default may lie outside the vocabulary.
-        settings: dict[str, Any] = {**(source or {"pad_token_id": None})}
-        if settings.get("model_type") not in self.model_types:
-            settings["model_type"] = self.model_types[0]
-        if not settings.get("architectures"):
-            settings["architectures"] = [self.architectures[0 if heads else 1]]
-        if source and not self._difference(encoder, heads, settings):
-            return settings
-        settings |= wanted
-        difference = self._difference(encoder, heads, settings)
-        if difference:
-            raise ValueError(f"{self.name} has no such {config.component}: {difference}")
-        return settings
+    def _find_heads(
+        self, values: Mapping[str, Any], names: Collection[str], has_pooler: bool
+    ) -> list[str]:
+        """Return the heads that have tensors, one classifier at most."""
+        found = []
+        for name, head in self.heads.items():
+            begin = tuple(f"{module}." for module in head.modules)
+            if any(f"{each}.".startswith(begin) for each in names):
+                found.append(name)
+        if not {*_CLASSIFIERS} <= {*found}:
+            return found
+        classes = values["architectures"] or []
+        first = classes if isinstance(classes, str) else next(iter(classes), None)
+        told = next((heads for name, heads in self.architectures.items() if name == first), ())
+        chosen = [name for name in _CLASSIFIERS if name in told]
+        if not first and not has_pooler:
+            chosen = ["token_classification"]
+        if not chosen:
+            usual = [self._class_with({name}) for name in _CLASSIFIERS]
+            raise ValueError(
+                f"architectures: {first!r} does not say what the classifier reads; give --set "
+                f"architectures={usual[0]} (or {usual[1]})"
+            )
+        return [name for name in found if name not in _CLASSIFIERS or name in chosen]
 
-    def _difference(
-        self,
-        encoder: EncoderConfig,
-        heads: EncoderWithHeadsConfig | None,
-        settings: Mapping[str, Any],
-    ) -> str:
-        """Return where a config differs from what its settings would be read as."""
-        try:
-            read = self.read(self.settings.values(settings))
-        except (TypeError, ValueError) as error:
-            return str(error)
-        if encoder.pooler and self.pooler is None:
-            return "pooler=True"
-        own = replace(read.encoder, pooler=encoder.pooler)
-        if heads is None:
-            return first_difference(encoder, own)
-        return first_difference(heads, replace(read, encoder=own))
+    def _with_heads(
+        self, encoder: EncoderConfig, values: dict[str, Any], rows: Mapping[str, int | None]
+    ) -> Config:
+        """Return the encoder with those heads whose number of rows, or None, is given."""
+        heads: dict[str, Any] = {name: self.heads[name].read(values, rows[name]) for name in rows}
+        return EncoderWithHeadsConfig(encoder=encoder, **heads) if heads else encoder
 
-    def _rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
-        heads = config if isinstance(config, EncoderWithHeadsConfig) else None
-        encoder = config.encoder if isinstance(config, EncoderWithHeadsConfig) else config
-        assert isinstance(encoder, EncoderConfig)
-        theirs = self.prefix if "prefix" in variants else ""
-        ours = "encoder." if heads else ""
+    @property
+    def components(self) -> tuple[type[Config], ...]:
+        return EncoderConfig, EncoderWithHeadsConfig
+
+    def parts(self, config: Config) -> Mapping[str, Part]:
+        encoder, heads = encoder_and_heads(config)
+        place = "encoder." if heads else ""
+        others = {name: head for name, head in heads.items() if name not in self.heads}
+        return self.stack_kind.parts(encoder, place) | {
+            name: Part(head, NoneType) for name, head in others.items()
+        }
+
+    def write_settings(self, config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
+        encoder, heads = encoder_and_heads(config)
+        if {*_CLASSIFIERS} <= heads.keys():
+            raise ValueError(f"{' beside '.join(_CLASSIFIERS)}, only one of them")
+        wanted = self.write(encoder, heads)
+        for head in heads.values():
+            if isinstance(head, SequenceClassificationHeadConfig):
+                known = hf.label_count(self.settings.values(source or {}), None)
+                wanted |= hf.label_settings(head.num_labels) if known != head.num_labels else {}
+        return wanted
+
+    def read_back(self, config: Config, values: Mapping[str, Any]) -> Config:
+        encoder, heads = encoder_and_heads(config)
+        has_pooler = encoder.pooler and "pooler_proj" in self.modules.values()
+        read = replace(self.read({**values}), pooler=has_pooler)
+        return self._with_heads(read, {**values}, dict.fromkeys(heads))
+
+    def architecture(self, config: Config) -> str | None:
+        return self._class_with(encoder_and_heads(config)[1].keys())
+
+    def _class_with(self, heads: Collection[str]) -> str | None:
+        fitting = (name for name, ours in self.architectures.items() if {*ours} == {*heads})
+        return next(fitting, None)
+
+    def rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
+        encoder, heads = encoder_and_heads(config)
+        theirs, ours = self.prefix_in(variants), "encoder." if heads else ""
         leaves = config.leaves()
-        pooler = {} if self.pooler is None else {self.pooler: "pooler_proj"}
-        modules = {**self.modules, **pooler}
         transforms = self.transforms(encoder)
-        rules = module_rules(modules, leaves, theirs=theirs, ours=ours, transforms=transforms)
+        rules = module_rules(self.modules, leaves, theirs=theirs, ours=ours, transforms=transforms)
         rules += self.extra_rules(encoder, theirs, ours)
-        rules += module_rules(self.heads, leaves)
+        for name in heads:
+            rules += module_rules(self.heads[name].modules, leaves, ours=f"{name}.")
+        if "gamma_beta" in variants:
+            rules = [replace(r, source=tuple(map(self._in_gamma_beta, r.source))) for r in rules]
         return tuple(self._with_copy(each, theirs, variants) for each in rules)
 
     def _with_copy(self, each: Rule, theirs: str, variants: Variants) -> Rule:
-        name = each.source[0].removeprefix(theirs)
-        copy = self.copies.get(name)
-        if copy is None or copy not in variants or len(each.source) > 1:
+        copy = self.copies.get(each.source[0].removeprefix(theirs))
+        if copy is None or copy.stored not in variants:
             return each
-        return rule((*each.source, copy), each.target, Tie(2))
+        if copy.alone in variants:
+            return rule(copy.name, each.target)
+        return rule((*each.source, copy.name), each.target, Tie(2))
+
+    def _in_gamma_beta(self, name: str) -> str:
+        """Return the name that a tensor has in old files, if it is a norm's with another there."""
+        module, _, part = name.rpartition(".")
+        is_norm = self.old_norm and module.endswith(self.old_norm) and part in _GAMMA_BETA
+        return f"{module}.{_GAMMA_BETA[part]}" if is_norm else name
+
+
+def encoder_and_heads(config: Config) -> tuple[EncoderConfig, dict[str, HeadConfig]]:
+    """Return the encoder's config, and its heads by name."""
+    if isinstance(config, EncoderWithHeadsConfig):
+        return config.encoder, config.heads
+    return expect(config, EncoderConfig), {}

@@ -4,31 +4,26 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...rules.transforms import Split, Transform
+from ...rules import Split, Transform
 from ...spec import (
     AttentionConfig,
     BlockConfig,
     EncoderConfig,
-    EncoderWithHeadsConfig,
     GatedFeedForwardConfig,
     MaskedLMHeadConfig,
     NormConfig,
+    RotaryConfig,
     ScoreConfig,
+    TextEmbeddingConfig,
 )
-from ..decoders.parts import FULL, SLIDING, shortest_cycle, token_embedding
-from ..decoders.rope import ROPE_SETTINGS, read_rotary, rotary_object
+from ...spec.task_heads import HeadConfig
+from .. import transformers_settings as hf
 from ..fused import both_parts
 from ..modules import Modules
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    NUMBER,
-    read_activation,
-    write_activation,
-)
-from .family import EncoderFamily
+from ..rope import ROPE_SETTINGS, read_rotary, rotary_object
+from ..settings import NUMBER, SIZE, Setting, require
+from ..stacks import FULL, SLIDING, StackKind, expect, shortest_cycle, token_embedding
+from .family import EncoderFamily, Head, TiedCopy
 
 _LAYER = "layers.{i}"
 _QKV, _GATE_UP = f"{_LAYER}.attn.Wqkv", f"{_LAYER}.mlp.Wi"
@@ -43,17 +38,16 @@ _MODULES: Modules = {
     f"{_LAYER}.mlp.Wo": f"{_LAYER}.feed_forward.down_proj",
     "final_norm": "final_norm",
 }
-_HEADS = {
-    "head.dense": "masked_lm.transform_proj",
-    "head.norm": "masked_lm.transform_norm",
-    "decoder.bias": "masked_lm.vocab_bias_param",
+_HEAD = {
+    "head.dense": "transform_proj",
+    "head.norm": "transform_norm",
+    "decoder.bias": "vocab_bias_param",
 }
 _THETAS = {FULL: ("global_rope_theta", 160000.0), SLIDING: ("local_rope_theta", 10000.0)}
 
 
-def _read(values: dict[str, Any]) -> EncoderWithHeadsConfig:
+def _read(values: dict[str, Any]) -> EncoderConfig:
     d_model, num_heads = require(values, "hidden_size"), require(values, "num_attention_heads")
-    vocab_size = require(values, "vocab_size")
     norm = NormConfig(eps=values["norm_eps"], bias=values["norm_bias"])
     blocks = {}
     for kind, (key, theta) in _THETAS.items():
@@ -73,30 +67,31 @@ def _read(values: dict[str, Any]) -> EncoderWithHeadsConfig:
             feed_forward=GatedFeedForwardConfig(
                 d_model=d_model,
                 d_ff=require(values, "intermediate_size"),
-                activation=read_activation(values, "hidden_activation"),
+                activation=hf.read_activation(values, "hidden_activation"),
                 bias=values["mlp_bias"],
             ),
             norm=norm,
         )
     layers = [blocks[kind] for kind in _types(values)]
     layers[0] = replace(layers[0], attention_norm=False)
-    return EncoderWithHeadsConfig(
-        encoder=EncoderConfig(
-            layer=shortest_cycle(layers),
-            num_layers=len(layers),
-            embedding=token_embedding(
-                vocab_size, d_model, norm=norm, dropout=values["embedding_dropout"]
-            ),
-            final_norm=norm,
+    return EncoderConfig(
+        layer=shortest_cycle(layers),
+        num_layers=len(layers),
+        embedding=token_embedding(
+            require(values, "vocab_size"), d_model, norm=norm, dropout=values["embedding_dropout"]
         ),
-        masked_lm=MaskedLMHeadConfig(
-            d_model=d_model,
-            vocab_size=vocab_size,
-            activation=read_activation(values, "classifier_activation"),
-            eps=values["norm_eps"],
-            transform_bias=values["classifier_bias"],
-            norm_bias=values["norm_bias"],
-        ),
+        final_norm=norm,
+    )
+
+
+def _read_masked_lm(values: dict[str, Any], rows: int | None) -> MaskedLMHeadConfig:
+    return MaskedLMHeadConfig(
+        d_model=values["hidden_size"],
+        vocab_size=values["vocab_size"],
+        activation=hf.read_activation(values, "classifier_activation"),
+        eps=values["norm_eps"],
+        transform_bias=values["classifier_bias"],
+        norm_bias=values["norm_bias"],
     )
 
 
@@ -108,21 +103,23 @@ def _types(values: Mapping[str, Any]) -> list[str]:
     return list(types)
 
 
-def _write(encoder: EncoderConfig, heads: EncoderWithHeadsConfig | None) -> dict[str, Any]:
-    layers: Any = encoder.layers
-    layer, embedding = layers[0], encoder.embedding
-    windows = [each.attention.score.window for each in layers]
+def _write(encoder: EncoderConfig, heads: Mapping[str, HeadConfig]) -> dict[str, Any]:
+    layer, embedding = encoder.layers[0], expect(encoder.embedding, TextEmbeddingConfig)
+    windows = [each.attention.score.window for each in encoder.layers]
     types = [FULL if window is None else SLIDING for window in windows]
-    sides = [window[0] for window in windows if window is not None]
-    rotaries = dict(zip(types, (each.attention.rotary for each in layers), strict=True))
-    head = heads.masked_lm if heads else None
+    sides = [window[0] for window in windows if isinstance(window, tuple)]
+    rotaries = {
+        kind: expect(each.attention.rotary, RotaryConfig)
+        for kind, each in zip(types, encoder.layers, strict=True)
+    }
+    head = expect(heads.get("masked_lm"), MaskedLMHeadConfig) if heads else None
     return {
         "attention_bias": layer.attention.out_bias,
         "attention_dropout": layer.attention.attention_dropout,
-        "classifier_activation": write_activation(head.activation) if head else "gelu",
+        "classifier_activation": hf.write_activation(head.activation) if head else "gelu",
         "classifier_bias": bool(head and head.transform_bias),
-        "embedding_dropout": embedding.dropout if embedding else 0.0,
-        "hidden_activation": write_activation(layer.feed_forward.activation),
+        "embedding_dropout": embedding.dropout,
+        "hidden_activation": hf.write_activation(layer.feed_forward.activation),
         "hidden_size": encoder.d_model,
         "intermediate_size": layer.feed_forward.d_ff,
         "layer_types": types,
@@ -133,10 +130,10 @@ def _write(encoder: EncoderConfig, heads: EncoderWithHeadsConfig | None) -> dict
         "num_attention_heads": layer.attention.num_heads,
         "num_hidden_layers": encoder.num_layers,
         "rope_parameters": {
-            kind: rotary_object(rotary, layer.attention.sizes[2])
+            kind: rotary_object(rotary, expect(layer.attention, AttentionConfig).sizes[2])
             for kind, rotary in rotaries.items()
         },
-        "vocab_size": embedding.vocab_size if embedding else None,
+        "vocab_size": embedding.vocab_size,
         **{_THETAS[kind][0]: rotary.theta for kind, rotary in rotaries.items()},
     }
 
@@ -149,36 +146,34 @@ MODERNBERT = EncoderFamily(
     name="modernbert",
     summary="ModernBERT (ModernBertModel, ModernBertForMaskedLM)",
     model_types=("modernbert",),
-    architectures=("ModernBertForMaskedLM", "ModernBertModel"),
+    architectures={"ModernBertForMaskedLM": ("masked_lm",), "ModernBertModel": ()},
     modules=_MODULES,
-    heads=_HEADS,
-    copies={"embeddings.tok_embeddings.weight": "decoder.weight"},
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
+    heads={"masked_lm": Head(_HEAD, _read_masked_lm)},
+    copies={"embeddings.tok_embeddings.weight": TiedCopy("decoder.weight")},
+    settings=hf.settings_table(
+        {
             **ROPE_SETTINGS,
             "attention_bias": Setting(bool, False),
             "attention_dropout": Setting(NUMBER, 0.0),
             "classifier_activation": Setting(str, "gelu"),
             "classifier_bias": Setting(bool, False),
             "embedding_dropout": Setting(NUMBER, 0.0),
-            "global_attn_every_n_layers": Setting(int, 3),
+            "global_attn_every_n_layers": Setting(int, 3, above=0),
             "global_rope_theta": Setting(NUMBER),
             "hidden_activation": Setting(str, "gelu"),
-            "hidden_size": Setting(int),
-            "intermediate_size": Setting(int),
+            "hidden_size": SIZE,
+            "intermediate_size": SIZE,
             "layer_types": Setting(list),
             "local_attention": Setting(int, 128),
             "local_rope_theta": Setting(NUMBER),
             "mlp_bias": Setting(bool, False),
             "norm_bias": Setting(bool, False),
             "norm_eps": Setting(NUMBER, 1e-5),
-            "num_attention_heads": Setting(int),
-            "num_hidden_layers": Setting(int),
-            "vocab_size": Setting(int),
+            "num_attention_heads": SIZE,
+            "num_hidden_layers": SIZE,
+            "vocab_size": SIZE,
         },
-        bookkeeping=BOOKKEEPING
-        | {
+        bookkeeping={
             "classifier_dropout",
             "classifier_pooling",
             "cls_token_id",
@@ -192,7 +187,7 @@ MODERNBERT = EncoderFamily(
             "sparse_pred_ignore_index",
             "sparse_prediction",
         },
-        fixed=FIXED | {"decoder_bias": (True,), "tie_word_embeddings": (True,)},
+        fixed={"decoder_bias": (True,), "tie_word_embeddings": (True,)},
     ),
     sizes={
         "vocab_size": ("embeddings.tok_embeddings.weight", 0),
@@ -201,7 +196,8 @@ MODERNBERT = EncoderFamily(
     },
     read=_read,
     write=_write,
+    stack_kind=StackKind(feed_forward=GatedFeedForwardConfig, rotary=RotaryConfig),
     transforms=_transforms,
     prefix="model.",
     layers=("layers", "num_hidden_layers"),
-).family
+)

@@ -7,7 +7,7 @@ nanoGPT writes it into ``model_args`` beside them.
 from collections.abc import Mapping
 from typing import Any
 
-from ...rules.transforms import Split, Transform
+from ...rules import Split, Transform
 from ...spec import (
     AttentionConfig,
     BlockConfig,
@@ -18,12 +18,12 @@ from ...spec import (
     ScoreConfig,
     TextEmbeddingConfig,
 )
+from .. import transformers_settings as hf
 from ..decoders.family import DecoderFamily
 from ..decoders.gpt2 import MODULES
-from ..decoders.parts import write_ends
 from ..fused import both_parts
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import BOOKKEEPING, NUMBER
+from ..settings import NUMBER, SIZE, Setting, SettingsTable, require
+from ..stacks import StackKind, expect, write_ends
 
 _SIZES = {
     "vocab_size": ("wte.weight", 0),
@@ -72,8 +72,8 @@ def _reader(activation: str) -> Any:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
-    embedding: Any = config.embedding
+    layer = config.layers[0]
+    embedding = expect(config.embedding, TextEmbeddingConfig)
     return {
         "block_size": embedding.max_seq_len,
         "dropout": layer.dropout,
@@ -85,7 +85,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
 
 
 def _write_with_bias(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
+    layer = config.layers[0]
     return _write(config) | {"bias": layer.attention.out_bias}
 
 
@@ -94,24 +94,25 @@ def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
 
 
 _UNDERSTOOD = {
-    "block_size": Setting(int),
+    "block_size": SIZE,
     "dropout": Setting(NUMBER, 0.0),
-    "n_embd": Setting(int),
-    "n_head": Setting(int),
-    "n_layer": Setting(int),
+    "n_embd": SIZE,
+    "n_head": SIZE,
+    "n_layer": SIZE,
     "tie_word_embeddings": Setting(bool, False),
-    "vocab_size": Setting(int),
+    "vocab_size": SIZE,
 }
 _COMMON: dict[str, Any] = {
     "architectures": ("GPT", "GPT"),
     "modules": MODULES,
     "sizes": _SIZES,
+    "stack_kind": StackKind(feed_forward=FeedForwardConfig),
     "transforms": _transforms,
     "prefix": "transformer.",
     "layers": ("h", "n_layer"),
     "buffers": {"h.{i}.attn.bias": "lower_triangle", "h.{i}.attn.masked_bias": None},
 }
-_BOOKKEEPING = BOOKKEEPING | {"architectures"}
+_BOOKKEEPING = hf.BOOKKEEPING | {"architectures"}
 
 NANOGPT = DecoderFamily(
     name="nanogpt",
@@ -126,7 +127,7 @@ NANOGPT = DecoderFamily(
     read=_reader("gelu"),
     write=_write_with_bias,
     **_COMMON,
-).family
+)
 MINGPT = DecoderFamily(
     name="mingpt",
     summary="minGPT's (tanh gelu, a head of its own): --set n_head=...",
@@ -135,4 +136,4 @@ MINGPT = DecoderFamily(
     read=_reader("gelu_tanh"),
     write=_write,
     **_COMMON,
-).family
+)

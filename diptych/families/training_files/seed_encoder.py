@@ -4,13 +4,15 @@ Which component a state dict holds is told by its names: ``layers.{i}.`` before 
 an ``Encoder`` without an embedding.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from types import NoneType
 from typing import Any
 
-from ...rules.rules import Rule, rule
+from ...rules import Rule, rule
 from ...spec import (
     AttentionConfig,
+    BlockConfig,
     Config,
     EncoderConfig,
     FeedForwardConfig,
@@ -19,9 +21,10 @@ from ...spec import (
     TransformerEncoderLayerConfig,
 )
 from ...spec.checks.sizes import Shape
-from ..encoders.parts import named_layer
-from ..family import Family, Variants
-from ..settings import Setting, SettingsTable, axis_sizes, check_layer_count, layer_count, require
+from ..family import Family, Part, Variants
+from ..settings import SIZE, Setting, SettingsTable, require
+from ..shapes import axis_sizes, check_layer_count, layer_count
+from ..stacks import StackKind
 
 _ATTENTION = {"W_q": "q_proj", "W_k": "k_proj", "W_v": "v_proj", "W_o": "out_proj"}
 _FEED_FORWARD = {"linear1": "up_proj", "linear2": "down_proj"}
@@ -48,84 +51,76 @@ _RULES = {
     for component, modules in _MODULES.items()
 }
 _TABLE = "pe"
-_SIZE = Setting(int)
+_STACK_KIND = StackKind(feed_forward=FeedForwardConfig, embedding=NoneType)
 
 
-def _find_variants(names: Collection[str]) -> Variants:
-    return ()
+class _SeedEncoder(Family):
+    def read_config(
+        self, settings: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
+    ) -> Config:
+        given = {key: value for key, value in settings.items() if value is not None}
+        first = next(iter(name for name in shapes if name != _TABLE), _TABLE)
+        if first == _TABLE:
+            _, length, width = axis_sizes(shapes, _TABLE, 3)
+            sizes = {"d_model": width, "max_seq_len": length}
+            return PositionalEncodingConfig(**_values(PositionalEncodingConfig, sizes, given))
+        if first.startswith("layers."):
+            num_layers = given.pop("num_layers", layer_count(shapes, "layers."))
+            check_layer_count(num_layers, shapes, "num_layers")
+            layer = _read_layer(shapes, "layers.0.", given)
+            return EncoderConfig(layer=layer, num_layers=num_layers)
+        if first.startswith(("multi_head_attention.", "feed_forward.", "norm")):
+            return _read_layer(shapes, "", given)
+        if first.startswith("W_"):
+            _, d_model = axis_sizes(shapes, "W_q.weight", 2)
+            return AttentionConfig(**_values(AttentionConfig, {"d_model": d_model}, given))
+        if first.startswith("linear"):
+            d_ff, d_model = axis_sizes(shapes, "linear1.weight", 2)
+            sizes = {"d_model": d_model, "d_ff": d_ff}
+            return FeedForwardConfig(**_values(FeedForwardConfig, sizes, given))
+        (d_model,) = axis_sizes(shapes, "weight", 1)
+        return LayerNormConfig(**_values(LayerNormConfig, {"d_model": d_model}, given))
+
+    @property
+    def components(self) -> tuple[type[Config], ...]:
+        return tuple(_MODULES)
+
+    def parts(self, config: Config) -> Mapping[str, Part]:
+        return _STACK_KIND.parts(config) if isinstance(config, EncoderConfig) else {}
+
+    def write_settings(self, config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
+        if isinstance(config, EncoderConfig):
+            return {"num_layers": config.num_layers} | _write_layer(config.layers[0])
+        if isinstance(config, TransformerEncoderLayerConfig):
+            return _write_layer(config.block)
+        if isinstance(config, AttentionConfig):
+            kept = ("d_model", "num_heads", "attention_dropout")
+            return {key: getattr(config, key) for key in kept}
+        return {key: value for key, value in config.to_dict().items() if key != "bias"}
+
+    def rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
+        return _RULES[type(config)]
 
 
-def _usual_variants(config: Config) -> Variants:
-    return ()
+def _write_layer(layer: BlockConfig) -> dict[str, Any]:
+    return {
+        "d_model": layer.d_model,
+        "num_heads": layer.attention.num_heads,
+        "d_ff": layer.feed_forward.d_ff,
+        "dropout": layer.dropout,
+        "activation": layer.feed_forward.activation,
+        "norm_placement": layer.norm_placement,
+        "eps": layer.norm.of(1).eps,
+        "attention_dropout": layer.attention.attention_dropout,
+    }
 
 
-def _read_config(
-    settings: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
-) -> Config:
-    given = {key: value for key, value in settings.items() if value is not None}
-    first = next(iter(name for name in shapes if name != _TABLE), _TABLE)
-    if first == _TABLE:
-        _, length, width = axis_sizes(shapes, _TABLE, 3)
-        return _build(PositionalEncodingConfig, {"d_model": width, "max_seq_len": length}, given)
-    if first.startswith("layers."):
-        num_layers = given.pop("num_layers", layer_count(shapes, "layers."))
-        check_layer_count(num_layers, shapes, "num_layers")
-        values = _values(TransformerEncoderLayerConfig, _layer_sizes(shapes, "layers.0."), given)
-        return EncoderConfig(layer=TransformerEncoderLayerConfig(**values), num_layers=num_layers)
-    if first.startswith(("multi_head_attention.", "feed_forward.", "norm")):
-        return _build(TransformerEncoderLayerConfig, _layer_sizes(shapes, ""), given)
-    if first.startswith("W_"):
-        _, d_model = axis_sizes(shapes, "W_q.weight", 2)
-        return _build(AttentionConfig, {"d_model": d_model}, given)
-    if first.startswith("linear"):
-        d_ff, d_model = axis_sizes(shapes, "linear1.weight", 2)
-        return _build(FeedForwardConfig, {"d_model": d_model, "d_ff": d_ff}, given)
-    (d_model,) = axis_sizes(shapes, "weight", 1)
-    return _build(LayerNormConfig, {"d_model": d_model}, given)
-
-
-def _write_config(config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
-    settings: dict[str, Any] = {**(source or {}), "model_type": "seed_encoder"}
-    if isinstance(config, EncoderConfig):
-        layer = named_layer(config)
-        if layer is None:
-            raise ValueError("seed_encoder is an Encoder of TransformerEncoderLayer")
-        if config != EncoderConfig(layer=layer, num_layers=config.num_layers):
-            raise ValueError(
-                "seed_encoder has no Encoder with an embedding, a pooler or more parts"
-            )
-        return settings | {"num_layers": config.num_layers} | layer.to_dict()
-    if isinstance(config, AttentionConfig):
-        plain = AttentionConfig(
-            d_model=config.d_model,
-            num_heads=config.num_heads,
-            attention_dropout=config.attention_dropout,
-        )
-        if config.leaves() != plain.leaves() or config.score != plain.score:
-            raise ValueError("seed_encoder has no attention with grouped heads or a score config")
-        kept = ("d_model", "num_heads", "attention_dropout")
-        return settings | {key: getattr(config, key) for key in kept}
-    if type(config) not in _RULES:
-        raise ValueError(f"seed_encoder has no {config.component}")
-    values = config.to_dict()
-    if not values.pop("bias", True):
-        raise ValueError(f"seed_encoder has no {config.component} without biases")
-    return settings | values
-
-
-def _rules(config: Config, variants: Variants) -> tuple[Rule, ...]:
-    return _RULES[type(config)]
-
-
-def _layer_sizes(shapes: Mapping[str, Shape], prefix: str) -> dict[str, int | None]:
+def _read_layer(
+    shapes: Mapping[str, Shape], prefix: str, given: Mapping[str, Any]
+) -> TransformerEncoderLayerConfig:
     d_ff, d_model = axis_sizes(shapes, f"{prefix}feed_forward.linear1.weight", 2)
-    return {"d_model": d_model, "d_ff": d_ff}
-
-
-def _build(
-    component: type[Config], sizes: Mapping[str, int | None], given: Mapping[str, Any]
-) -> Config:
-    return component(**_values(component, sizes, given))
+    sizes = {"d_model": d_model, "d_ff": d_ff}
+    return TransformerEncoderLayerConfig(**_values(TransformerEncoderLayerConfig, sizes, given))
 
 
 def _values(
@@ -142,23 +137,19 @@ def _values(
     return values
 
 
-SEED_ENCODER = Family(
+SEED_ENCODER = _SeedEncoder(
     name="seed_encoder",
     summary="a hand-written encoder layer, its parts, or N (multi_head_attention.W_q, norm1)",
     model_types=("seed_encoder",),
-    templates=(*(r.source[0] for rules in _RULES.values() for r in rules), _TABLE),
+    extra_names=tuple(r.source[0] for rules in _RULES.values() for r in rules),
     settings=SettingsTable(
         understood={
-            **dict.fromkeys(("d_model", "num_heads", "d_ff", "num_layers", "max_seq_len"), _SIZE),
+            **dict.fromkeys(("d_model", "num_heads", "d_ff", "num_layers", "max_seq_len"), SIZE),
             **dict.fromkeys(("dropout", "attention_dropout", "eps"), Setting((int, float))),
             **dict.fromkeys(("activation", "norm_placement"), Setting(str)),
         },
         bookkeeping=frozenset({"model_type"}),
     ),
-    find_variants=_find_variants,
-    usual_variants=_usual_variants,
-    read_config=_read_config,
-    write_config=_write_config,
-    rules=_rules,
     buffers={_TABLE: None},
+    writes_all=True,
 )

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from ...rules.rules import Rule, rule
-from ...rules.transforms import Join
+from ...rules import Join, Rule, rule
 from ...spec import (
     AttentionConfig,
     BlockConfig,
@@ -14,8 +13,8 @@ from ...spec import (
     TextEmbeddingConfig,
 )
 from ..decoders.family import DecoderFamily
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import NUMBER
+from ..settings import NUMBER, SIZE, Setting, SettingsTable, require
+from ..stacks import StackKind, expect
 
 _LAYER, _OURS = "_decoders.{i}", "layers.{i}"
 _HEADS = f"{_LAYER}._heads._heads"
@@ -58,9 +57,9 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
 
 
 def _write(config: DecoderConfig) -> dict[str, Any]:
-    layer: Any = config.layer
-    embedding: Any = config.embedding
-    num_heads, _, head_size = layer.attention.sizes
+    layer = config.layers[0]
+    embedding = expect(config.embedding, TextEmbeddingConfig)
+    num_heads, _, head_size = expect(layer.attention, AttentionConfig).sizes
     return {
         "dropout": layer.dropout,
         "emb_size": config.d_model,
@@ -73,8 +72,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
 
 
 def _heads(config: DecoderConfig, prefix: str) -> list[Rule]:
-    attention: Any = config.layers[0].attention
-    number = attention.num_heads
+    number = config.layers[0].attention.num_heads
     return [
         rule(
             [f"{prefix}{_HEADS}.{head}._{letter}.{part}" for head in range(number)],
@@ -99,12 +97,12 @@ SEED_GPT = DecoderFamily(
     settings=SettingsTable(
         understood={
             "dropout": Setting(NUMBER, 0.1),
-            "emb_size": Setting(int),
-            "head_size": Setting(int),
-            "max_seq_len": Setting(int),
-            "num_heads": Setting(int),
-            "num_layers": Setting(int),
-            "vocab_size": Setting(int),
+            "emb_size": SIZE,
+            "head_size": SIZE,
+            "max_seq_len": SIZE,
+            "num_heads": SIZE,
+            "num_layers": SIZE,
+            "vocab_size": SIZE,
         },
         bookkeeping=frozenset({"architectures", "device", "model_type", "pad_token_id"}),
     ),
@@ -117,8 +115,9 @@ SEED_GPT = DecoderFamily(
     counts={"num_heads": "_decoders.0._heads._heads"},
     read=_read,
     write=_write,
+    stack_kind=StackKind(feed_forward=FeedForwardConfig),
     prefix="model.",
     layers=("_decoders", "num_layers"),
     head="_linear",
     buffers={f"{_HEADS}.{{j}}._tril_mask": "lower_triangle"},
-).family
+)

@@ -3,10 +3,9 @@
 from typing import Any
 
 from ...spec import EncoderConfig, ScoreConfig, VisionEncoderConfig
-from ..settings import Setting
-from ..transformers_settings import NUMBER
+from ..settings import NUMBER, Setting
 from .parts import MODULES, read_image, read_norm, read_text, write_image, write_text
-from .two_towers import TwoTowerFamily
+from .two_towers import TwoTowerFamily, tower_settings
 
 _HIGHEST_ID = 2
 """The end token of old config.json files, whatever the vocabulary: the highest id is read."""
@@ -26,14 +25,17 @@ def _read_text(values: dict[str, Any]) -> EncoderConfig:
 
 def _write_text(config: EncoderConfig) -> dict[str, Any]:
     token = config.pooled_token
+    if token is None or token == "last":
+        raise ValueError(f"pooled_token={token!r}, only 'highest' or an id")
     return write_text(config) | {"eos_token_id": _HIGHEST_ID if token == "highest" else token}
 
 
 CLIP = TwoTowerFamily(
     name="clip",
+    model_types=("clip", "clip_vision_model", "clip_text_model"),
     stem="CLIP",
     summary="CLIP (CLIPModel, CLIPTextModel, CLIPVisionModel, with or without projection)",
-    modules={
+    towers={
         "image": {
             **MODULES["image"],
             "embeddings.class_embedding": "embedding.class_param",
@@ -41,7 +43,11 @@ CLIP = TwoTowerFamily(
         },
         "text": MODULES["text"],
     },
-    settings={"image": _SETTINGS, "text": _SETTINGS | {"eos_token_id": Setting(int, 49407)}},
+    settings=tower_settings(
+        {"image": _SETTINGS, "text": _SETTINGS | {"eos_token_id": Setting(int, 49407)}},
+        "projection_dim",
+        {"dropout", "logit_scale_init_value"},
+    ),
     defaults={
         "image": {
             "hidden_size": 768,
@@ -65,5 +71,4 @@ CLIP = TwoTowerFamily(
     write={"image": write_image, "text": _write_text},
     projections={"image": "visual_projection", "text": "text_projection"},
     projection_setting="projection_dim",
-    bookkeeping=frozenset({"dropout", "logit_scale_init_value"}),
-).family
+)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ...rules.transforms import Split, Unstack
+from ...rules import Split, Unstack
 from ...spec import (
     AttentionConfig,
     BlockConfig,
@@ -12,18 +12,11 @@ from ...spec import (
     PatchEmbeddingConfig,
     VisionEncoderConfig,
 )
+from .. import transformers_settings as hf
 from ..fused import both_parts
 from ..modules import Modules
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    LABELS,
-    NUMBER,
-    read_activation,
-    write_activation,
-)
+from ..settings import NUMBER, SIZE, Setting, require
+from ..stacks import StackKind
 from .image_family import MODULES, SIZES, TRANSFORMS, ImageFamily, read_square
 
 _LAYER, _OURS = "encoder.layer.{i}", "layers.{i}"
@@ -58,7 +51,7 @@ def _read(values: dict[str, Any]) -> VisionEncoderConfig:
         GatedFeedForwardConfig(d_model=d_model, d_ff=_gated_width(width), bias=True)
         if gated
         else FeedForwardConfig(
-            d_model=d_model, d_ff=width, activation=read_activation(values, "hidden_act")
+            d_model=d_model, d_ff=width, activation=hf.read_activation(values, "hidden_act")
         )
     )
     norm = NormConfig(eps=values["layer_norm_eps"])
@@ -95,7 +88,7 @@ def _gated_width(width: int) -> int:
 
 
 def _write(config: VisionEncoderConfig) -> dict[str, Any]:
-    layer: Any = config.layers[0]
+    layer = config.layers[0]
     feed_forward = layer.feed_forward
     gated = isinstance(feed_forward, GatedFeedForwardConfig)
     return {
@@ -113,7 +106,7 @@ def _write(config: VisionEncoderConfig) -> dict[str, Any]:
         "qkv_bias": layer.attention.qkv_bias,
         "use_mask_token": config.embedding.mask_token,
         "use_swiglu_ffn": gated,
-        **({} if gated else {"hidden_act": write_activation(feed_forward.activation)}),
+        **({} if gated else {"hidden_act": hf.write_activation(feed_forward.activation)}),
     }
 
 
@@ -127,46 +120,44 @@ def _ratio(d_model: int, d_ff: int, gated: bool) -> int:
 
 DINOV2 = ImageFamily(
     name="dinov2",
+    model_types=("dinov2",),
+    prefix="dinov2.",
     summary="DINOv2 (Dinov2Model, Dinov2ForImageClassification), with or without dinov2.",
     architectures=("Dinov2ForImageClassification", "Dinov2Model"),
     modules={**_MODULES, **_PLAIN, **_GATED},
     select=_select,
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
-            **LABELS,
+    settings=hf.settings_table(
+        {
+            **hf.LABELS,
             "attention_probs_dropout_prob": Setting(NUMBER, 0.0),
             "hidden_act": Setting(str, "gelu"),
             "hidden_dropout_prob": Setting(NUMBER, 0.0),
-            "hidden_size": Setting(int),
+            "hidden_size": SIZE,
             "image_size": Setting((int, list)),
             "layer_norm_eps": Setting(NUMBER, 1e-6),
             "layerscale_value": Setting(NUMBER, 1.0),
             "mlp_ratio": Setting(NUMBER, 4),
-            "num_attention_heads": Setting(int),
-            "num_channels": Setting(int),
-            "num_hidden_layers": Setting(int),
+            "num_attention_heads": SIZE,
+            "num_channels": SIZE,
+            "num_hidden_layers": SIZE,
             "patch_size": Setting((int, list)),
             "qkv_bias": Setting(bool),
             "use_mask_token": Setting(bool, True),
             "use_swiglu_ffn": Setting(bool, False),
         },
-        bookkeeping=(
-            BOOKKEEPING
-            | {
-                "apply_layernorm",
-                "out_features",
-                "out_indices",
-                "reshape_hidden_states",
-                "stage_names",
-            }
-        )
-        - LABELS.keys(),
-        fixed={**FIXED, "drop_path_rate": (0.0, None)},
+        bookkeeping={
+            "apply_layernorm",
+            "out_features",
+            "out_indices",
+            "reshape_hidden_states",
+            "stage_names",
+        },
+        fixed={"drop_path_rate": (0.0, None)},
     ),
     sizes=SIZES,
     read=_read,
     write=_write,
+    stack_kind=StackKind(feed_forward=FeedForwardConfig | GatedFeedForwardConfig),
     transforms={
         **TRANSFORMS,
         "embeddings.mask_token": Unstack(1),
@@ -175,4 +166,4 @@ DINOV2 = ImageFamily(
     head_pooling="class_mean",
     pooling=lambda names: "class",
     poolings=("class",),
-).family
+)

@@ -8,21 +8,15 @@ from dataclasses import dataclass
 from math import isqrt
 from typing import Any
 
-from ...rules.rules import Rule
-from ...rules.transforms import Chain, Transform, Unstack
+from ...rules import Chain, Rule, Transform, Unstack
 from ...spec import Config, EncoderWithProjectionConfig, VisionEncoderConfig
 from ...spec.checks.sizes import Shape
-from ..family import Family, Variants
-from ..modules import Modules, module_rules, module_templates
-from ..settings import (
-    SettingsTable,
-    axis_sizes,
-    check_layer_count,
-    fill_sizes,
-    layer_count,
-    require,
-)
-from ..transformers_settings import first_difference, label_count, label_settings, written_settings
+from .. import transformers_settings as hf
+from ..family import Family, Part, Variants
+from ..modules import PARTS, Modules, module_rules
+from ..settings import require
+from ..shapes import axis_sizes, check_layer_count, fill_sizes, layer_count
+from ..stacks import StackKind, expect
 
 _LAYER, _OURS = "encoder.layer.{i}", "layers.{i}"
 _CONV = "embeddings.patch_embeddings.projection"
@@ -55,34 +49,28 @@ _POSITIONS, _BIAS = "embeddings.position_embeddings", "encoder.layer.0.attention
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageFamily:
-    """One family of encoders of images, as a table and two functions; ``family`` makes the rest.
+class ImageFamily(Family):
+    """One family of encoders of images, as a table and two functions.
 
     Attributes:
-        name: What ``--family`` calls it, and the prefix of a model with a classifier.
-        summary: One line for ``diptych families``.
         architectures: Classes with and without a classifier, as ``architectures`` names them.
-        modules: Our modules by theirs; theirs without the prefix.
-        select: From the encoder to those of the modules that it has, where names alone do not tell.
-        settings: The settings that it knows.
         sizes: Settings that a bare state dict shows: the tensor, without the prefix, and its axis.
         read: From settings, with "pooling" and "mask_token" as found, to the encoder; raises
             ValueError, ``KEY: CAUSE``, where a setting is missing or refused.
         write: From the encoder to settings in the current spelling.
+        stack_kind: What its layers must be for ``write`` to read them.
+        select: From the encoder to those of the modules that it has, where names alone do not tell.
         transforms: From their tensors to ours, by their name in ``modules``.
         head_pooling: What the classifier reads.
         pooling: From names without the prefix to the pooled vector of a model without a classifier.
         poolings: All that it may be.
     """
 
-    name: str
-    summary: str
     architectures: tuple[str, str]
-    modules: Modules
-    settings: SettingsTable
     sizes: Mapping[str, tuple[str, int]]
     read: Callable[[dict[str, Any]], VisionEncoderConfig]
     write: Callable[[VisionEncoderConfig], dict[str, Any]]
+    stack_kind: StackKind
     transforms: Mapping[str, Transform]
     head_pooling: str
     pooling: Callable[[Collection[str]], str | None]
@@ -90,36 +78,16 @@ class ImageFamily:
     select: Callable[[VisionEncoderConfig], Modules] | None = None
 
     @property
-    def family(self) -> Family:
-        """Return the family as the converter takes it."""
-        return Family(
-            name=self.name,
-            summary=self.summary,
-            model_types=(self.name,),
-            templates=(
-                *module_templates(self.modules, ("", f"{self.name}.")),
-                "classifier.weight",
-                "classifier.bias",
-            ),
-            settings=self.settings,
-            find_variants=self._find_variants,
-            usual_variants=self._usual_variants,
-            read_config=self._read_config,
-            write_config=self._write_config,
-            rules=self._rules,
-        )
+    def head_names(self) -> tuple[str, ...]:
+        return tuple(f"classifier.{part}" for part in PARTS)
 
-    def _find_variants(self, names: Collection[str]) -> Variants:
-        found = any(name.startswith(f"{self.name}.") for name in names)
-        return ("prefix",) if found else ()
-
-    def _usual_variants(self, config: Config) -> Variants:
+    def usual_variants(self, config: Config) -> Variants:
         return ("prefix",) if isinstance(config, EncoderWithProjectionConfig) else ()
 
-    def _read_config(
+    def read_config(
         self, settings: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
     ) -> Config:
-        prefix = f"{self.name}." if "prefix" in variants else ""
+        prefix = self.prefix_in(variants)
         own = {name.removeprefix(prefix): shape for name, shape in shapes.items()}
         values = {**settings}
         fill_sizes(values, self.sizes, own)
@@ -142,62 +110,61 @@ class ImageFamily:
         self, encoder: VisionEncoderConfig, values: Mapping[str, Any], rows: int | None
     ) -> EncoderWithProjectionConfig:
         return EncoderWithProjectionConfig(
-            encoder=encoder, projection_dim=label_count(values, rows)
+            encoder=encoder, projection_dim=hf.label_count(values, rows)
         )
 
-    def _write_config(self, config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
-        encoder = config.encoder if isinstance(config, EncoderWithProjectionConfig) else config
-        if not isinstance(encoder, VisionEncoderConfig):
-            raise ValueError(f"{self.name} has no {config.component} of text")
-        try:
-            wanted = self.write(encoder)
-        except (AttributeError, TypeError) as error:
-            raise ValueError(f"{self.name} has no such VisionEncoder: {error}") from None
-        has_head = isinstance(config, EncoderWithProjectionConfig)
-        if isinstance(config, EncoderWithProjectionConfig):
-            labels = label_count(self.settings.values(source or {}), None)
-            wanted |= (
-                label_settings(config.projection_dim) if labels != config.projection_dim else {}
-            )
-        return written_settings(
-            self.name,
-            source,
-            {"model_type": self.name, "architectures": [self.architectures[not has_head]]},
-            wanted,
-            lambda settings: self._difference(config, encoder, settings),
-        )
+    @property
+    def components(self) -> tuple[type[Config], ...]:
+        return VisionEncoderConfig, EncoderWithProjectionConfig
 
-    def _difference(
-        self, config: Config, encoder: VisionEncoderConfig, settings: Mapping[str, Any]
-    ) -> str:
-        """Return where a config differs from what its settings would be read as."""
+    def parts(self, config: Config) -> Mapping[str, Part]:
+        if not isinstance(config, EncoderWithProjectionConfig):
+            return self.stack_kind.parts(expect(config, VisionEncoderConfig))
+        encoder = {"encoder": Part(config.encoder, VisionEncoderConfig)}
+        return encoder | self.stack_kind.parts(config.encoder, "encoder.")
+
+    def write_settings(self, config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
+        encoder = _encoder(config)
         has_head = isinstance(config, EncoderWithProjectionConfig)
         poolings = (self.head_pooling,) if has_head else self.poolings
         if encoder.pooling not in poolings:
-            return f"pooling={encoder.pooling!r}, only {' or '.join(map(repr, poolings))}"
-        found = {"pooling": encoder.pooling, "mask_token": encoder.embedding.mask_token}
-        try:
-            values = self.settings.values(settings) | found
-            read: Config = self.read(values)
-            if isinstance(read, VisionEncoderConfig) and has_head:
-                read = self._with_head(read, values, None)
-        except (TypeError, ValueError) as error:
-            return str(error)
-        return first_difference(config, read)
+            known = " or ".join(map(repr, poolings))
+            raise ValueError(f"pooling={encoder.pooling!r}, only {known}")
+        wanted = self.write(encoder)
+        if isinstance(config, EncoderWithProjectionConfig):
+            labels = hf.label_count(self.settings.values(source or {}), None)
+            if labels != config.projection_dim:
+                wanted |= hf.label_settings(config.projection_dim)
+        return wanted
 
-    def _rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
+    def read_back(self, config: Config, values: Mapping[str, Any]) -> Config:
+        encoder = _encoder(config)
+        found = {"pooling": encoder.pooling, "mask_token": encoder.embedding.mask_token}
+        read = self.read({**values, **found})
+        if isinstance(config, EncoderWithProjectionConfig):
+            return self._with_head(read, values, None)
+        return read
+
+    def architecture(self, config: Config) -> str | None:
+        return self.architectures[0 if isinstance(config, EncoderWithProjectionConfig) else 1]
+
+    def rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
         has_head = isinstance(config, EncoderWithProjectionConfig)
-        encoder: Any = config.encoder if isinstance(config, EncoderWithProjectionConfig) else config
         rules = module_rules(
-            self.select(encoder) if self.select else self.modules,
+            self.select(_encoder(config)) if self.select else self.modules,
             config.leaves(),
-            theirs=f"{self.name}." if "prefix" in variants else "",
+            theirs=self.prefix_in(variants),
             ours="encoder." if has_head else "",
             transforms=self.transforms,
         )
         if has_head:
             rules += module_rules({"classifier": "output_proj"}, config.leaves())
         return tuple(rules)
+
+
+def _encoder(config: Config) -> VisionEncoderConfig:
+    encoder = config.encoder if isinstance(config, EncoderWithProjectionConfig) else config
+    return expect(encoder, VisionEncoderConfig)
 
 
 def image_side(table: Shape, others: int, patch_size: int) -> int | None:

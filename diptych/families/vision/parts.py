@@ -14,9 +14,10 @@ from ...spec import (
     TextEmbeddingConfig,
     VisionEncoderConfig,
 )
+from .. import transformers_settings as hf
 from ..modules import Modules
-from ..settings import Setting, require
-from ..transformers_settings import NUMBER, read_activation, write_activation
+from ..settings import NUMBER, SIZE, Setting, require
+from ..stacks import expect
 
 _LAYER, _OURS = "encoder.layers.{i}", "layers.{i}"
 _LAYERS = {
@@ -63,15 +64,14 @@ SIZES = {
 
 _UNDERSTOOD = {
     "attention_dropout": Setting(NUMBER, 0.0),
-    "hidden_size": Setting(int),
-    "intermediate_size": Setting(int),
-    "num_attention_heads": Setting(int),
-    "num_hidden_layers": Setting(int),
+    "hidden_size": SIZE,
+    "intermediate_size": SIZE,
+    "num_attention_heads": SIZE,
+    "num_hidden_layers": SIZE,
 }
 UNDERSTOOD = {
-    "image": _UNDERSTOOD
-    | {"image_size": Setting(int), "num_channels": Setting(int), "patch_size": Setting(int)},
-    "text": _UNDERSTOOD | {"max_position_embeddings": Setting(int), "vocab_size": Setting(int)},
+    "image": _UNDERSTOOD | {"image_size": SIZE, "num_channels": SIZE, "patch_size": SIZE},
+    "text": _UNDERSTOOD | {"max_position_embeddings": SIZE, "vocab_size": SIZE},
 }
 
 
@@ -130,7 +130,7 @@ def read_feed_forward(values: Mapping[str, Any]) -> FeedForwardConfig:
     return FeedForwardConfig(
         d_model=require(values, "hidden_size"),
         d_ff=require(values, "intermediate_size"),
-        activation=read_activation(values, "hidden_act"),
+        activation=hf.read_activation(values, "hidden_act"),
     )
 
 
@@ -145,7 +145,7 @@ def write_image(config: VisionEncoderConfig) -> dict[str, Any]:
 
 def write_text(config: EncoderConfig) -> dict[str, Any]:
     """Return the settings that ``read_text`` reads."""
-    embedding: Any = config.embedding
+    embedding = expect(config.embedding, TextEmbeddingConfig)
     return _write_layers(config) | {
         "max_position_embeddings": embedding.max_seq_len,
         "vocab_size": embedding.vocab_size,
@@ -166,10 +166,10 @@ def _read_layer(values: Mapping[str, Any], score: ScoreConfig) -> BlockConfig:
 
 
 def _write_layers(config: EncoderConfig | VisionEncoderConfig) -> dict[str, Any]:
-    layer: Any = config.layers[0]
+    layer = config.layers[0]
     return {
         "attention_dropout": layer.attention.attention_dropout,
-        "hidden_act": write_activation(layer.feed_forward.activation),
+        "hidden_act": hf.write_activation(layer.feed_forward.activation),
         "hidden_size": config.d_model,
         "intermediate_size": layer.feed_forward.d_ff,
         "layer_norm_eps": layer.norm.of(1).eps,

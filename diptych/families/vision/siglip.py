@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ...rules.transforms import Split, Unstack
+from ...rules import Split, Unstack
 from ...spec import (
     AttentionConfig,
     AttentionPoolingConfig,
@@ -10,19 +10,10 @@ from ...spec import (
     ScoreConfig,
     VisionEncoderConfig,
 )
-from ..settings import Setting, require
-from ..transformers_settings import NUMBER
+from ..settings import NUMBER, Setting, require
+from . import parts
 from .image_family import ROW
-from .parts import (
-    MODULES,
-    read_feed_forward,
-    read_image,
-    read_norm,
-    read_text,
-    write_image,
-    write_text,
-)
-from .two_towers import TwoTowerFamily
+from .two_towers import TwoTowerFamily, tower_settings
 
 _OURS = "attention_pooling"
 _FUSED = "head.attention.in_proj"
@@ -35,33 +26,34 @@ _SETTINGS = {
 def _read_image(values: dict[str, Any]) -> VisionEncoderConfig:
     patches = {"class_token": False}
     if values["vision_use_head"] is False:
-        return read_image(values, patches)
+        return parts.read_image(values, patches)
     pooling = AttentionPoolingConfig(
         attention=AttentionConfig(
             d_model=require(values, "hidden_size"),
             num_heads=require(values, "num_attention_heads"),
         ),
-        feed_forward=read_feed_forward(values),
-        norm=read_norm(values),
+        feed_forward=parts.read_feed_forward(values),
+        norm=parts.read_norm(values),
     )
-    return read_image(values, patches, pooling="attention", attention_pooling=pooling)
+    return parts.read_image(values, patches, pooling="attention", attention_pooling=pooling)
 
 
 def _read_text(values: dict[str, Any]) -> EncoderConfig:
-    return read_text(values, ScoreConfig(), "last")
+    return parts.read_text(values, ScoreConfig(), "last")
 
 
 def _write_image(config: VisionEncoderConfig) -> dict[str, Any]:
-    return write_image(config) | {"vision_use_head": config.pooling == "attention"}
+    return parts.write_image(config) | {"vision_use_head": config.pooling == "attention"}
 
 
 SIGLIP = TwoTowerFamily(
     name="siglip",
+    model_types=("siglip", "siglip_vision_model", "siglip_text_model"),
     stem="Siglip",
     summary="SigLIP (SiglipModel, SiglipTextModel, SiglipVisionModel)",
-    modules={
+    towers={
         "image": {
-            **MODULES["image"],
+            **parts.MODULES["image"],
             "head.probe": f"{_OURS}.query_param",
             **{
                 f"{_FUSED}_{part}": tuple(f"{_OURS}.attention.{x}_proj.{part}" for x in "qkv")
@@ -72,17 +64,20 @@ SIGLIP = TwoTowerFamily(
             "head.mlp.fc1": f"{_OURS}.feed_forward.up_proj",
             "head.mlp.fc2": f"{_OURS}.feed_forward.down_proj",
         },
-        "text": MODULES["text"],
+        "text": parts.MODULES["text"],
     },
     transforms={
         "head.probe": ROW,
         f"{_FUSED}_weight": Split(3),
         f"{_FUSED}_bias": Split(3),
     },
-    settings={
-        "image": _SETTINGS | {"vision_use_head": Setting(bool)},
-        "text": _SETTINGS | {"projection_size": Setting(int)},
-    },
+    settings=tower_settings(
+        {
+            "image": _SETTINGS | {"vision_use_head": Setting(bool)},
+            "text": _SETTINGS | {"projection_size": Setting(int)},
+        },
+        "projection_size",
+    ),
     defaults={
         "image": {
             "hidden_size": 768,
@@ -103,11 +98,11 @@ SIGLIP = TwoTowerFamily(
         },
     },
     read={"image": _read_image, "text": _read_text},
-    write={"image": _write_image, "text": write_text},
+    write={"image": _write_image, "text": parts.write_text},
     projections={"text": "head"},
     projection_setting="projection_size",
     projection_within=True,
     logit_bias=True,
     logits=Unstack(1),
     flags={"vision_use_head": "head.probe"},
-).family
+)

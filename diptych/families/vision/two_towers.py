@@ -8,20 +8,22 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...rules.rules import Rule, rule
-from ...rules.transforms import Transform
-from ...spec import Config, DualEncoderConfig, EncoderWithProjectionConfig, VisionEncoderConfig
-from ...spec.checks.sizes import Shape
-from ..family import Family, Variants
-from ..modules import Modules, module_rules, module_templates
-from ..settings import Setting, SettingsTable, check_layer_count, fill_sizes, layer_count
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    first_difference,
-    written_settings,
+from ...rules import Rule, Transform, rule
+from ...spec import (
+    Config,
+    DualEncoderConfig,
+    EncoderConfig,
+    EncoderWithProjectionConfig,
+    FeedForwardConfig,
+    VisionEncoderConfig,
 )
+from ...spec.checks.sizes import Shape
+from .. import transformers_settings as hf
+from ..family import LEFT_OUT, Family, Part, Variants
+from ..modules import Modules, module_rules, module_templates
+from ..settings import SIZE, Setting, SettingsTable
+from ..shapes import check_layer_count, fill_sizes, layer_count
+from ..stacks import StackKind
 from .image_family import image_side
 from .parts import SIZES, UNDERSTOOD
 
@@ -33,19 +35,17 @@ _FOUND_BY = {
     "image": "embeddings.patch_embedding.weight",
     "text": "embeddings.token_embedding.weight",
 }
+_STACK_KIND = StackKind(feed_forward=FeedForwardConfig)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoTowerFamily:
-    """One family of two encoders, as tables and functions; ``family`` makes the rest.
+class TwoTowerFamily(Family):
+    """One family of two encoders, as tables and functions.
 
     Attributes:
-        name: What ``--family`` calls it, and the ``model_type`` of both encoders together.
         stem: Of the names of its classes.
-        summary: One line for ``diptych families``.
-        modules: Of each encoder, our modules by theirs; theirs without the prefix.
-        transforms: From their tensors to ours, by their name in ``modules``.
-        settings: Of each encoder, those of its settings that are not in ``UNDERSTOOD``.
+        towers: Of each encoder, our modules by theirs; theirs without the prefix.
+        transforms: From their tensors to ours, by their name in ``towers``.
         defaults: Of each encoder, the sizes that a config.json which lacks them means.
         read: Of each encoder, from settings to its config; raises ValueError, ``KEY: CAUSE``, where
             a setting is missing or refused.
@@ -56,14 +56,10 @@ class TwoTowerFamily:
         logit_bias: Whether a number is added to the logits.
         logits: From their factor and their number to ours.
         flags: Settings that a bare state dict shows by a tensor, without the prefix.
-        bookkeeping: Settings that change no number, in this family.
     """
 
-    name: str
     stem: str
-    summary: str
-    modules: Mapping[str, Modules]
-    settings: Mapping[str, Mapping[str, Setting]]
+    towers: Mapping[str, Modules]
     defaults: Mapping[str, Mapping[str, int]]
     read: Mapping[str, Callable[[dict[str, Any]], Any]]
     write: Mapping[str, Callable[[Any], dict[str, Any]]]
@@ -74,65 +70,35 @@ class TwoTowerFamily:
     logits: Transform | None = None
     transforms: Mapping[str, Transform] = field(default_factory=dict)
     flags: Mapping[str, str] = field(default_factory=dict)
-    bookkeeping: frozenset[str] = frozenset()
+    buffers: Mapping[str, str | None] = field(
+        default_factory=lambda: {"embeddings.position_ids": "arange"}
+    )
 
     @property
-    def family(self) -> Family:
-        """Return the family as the converter takes it."""
-        buffers = [f"{prefix}embeddings.position_ids" for prefix in ("", *_PREFIXES)]
-        within = ("", *_PREFIXES) if self.projection_within else ("",)
-        return Family(
-            name=self.name,
-            summary=self.summary,
-            model_types=(self.name, *(f"{self.name}_{prefix[:-1]}" for prefix in _PREFIXES)),
-            templates=(
-                *(
-                    name
-                    for tower, theirs in TOWERS.items()
-                    for name in module_templates(self.modules[tower], ("", f"{theirs}_model."))
-                ),
-                *module_templates(self.projections.values(), within),
-                *buffers,
-                "logit_scale",
-                *(["logit_bias"] if self.logit_bias else []),
-            ),
-            settings=self._table(),
-            find_variants=_find_variants,
-            usual_variants=lambda config: ("prefix",),
-            read_config=self._read_config,
-            write_config=self._write_config,
-            rules=self._rules,
-            buffers=dict.fromkeys(buffers, "arange"),
-        )
+    def prefixes(self) -> tuple[str, ...]:
+        return ("", *_PREFIXES)
 
-    def _table(self) -> SettingsTable:
-        own = {tower: UNDERSTOOD[tower] | dict(self.settings[tower]) for tower in TOWERS}
-        bookkeeping = BOOKKEEPING | self.bookkeeping
-        nested = {
-            f"{theirs}_config{end}": SettingsTable(
-                understood=own[tower],
-                bookkeeping=(bookkeeping | {self.projection_setting}) - own[tower].keys(),
-                fixed=FIXED,
-            )
-            for tower, theirs in TOWERS.items()
-            for end in ("", "_dict")
-        }
-        flat = {
-            **ARCHITECTURES,
-            **own["image"],
-            **own["text"],
-            **dict.fromkeys(nested, Setting(dict)),
-            "model_type": Setting(str),
-            self.projection_setting: Setting(int),
-        }
-        return SettingsTable(
-            understood=flat,
-            bookkeeping=bookkeeping - (flat.keys() - {"model_type"}),
-            fixed=FIXED,
-            nested=nested,
-        )
+    @property
+    def head_names(self) -> tuple[str, ...]:
+        return ("logit_scale", *(["logit_bias"] if self.logit_bias else []))
 
-    def _read_config(
+    @property
+    def templates(self) -> tuple[str, ...]:
+        names = [*super().templates]
+        for tower, theirs in TOWERS.items():
+            for prefix in ("", f"{theirs}_model."):
+                names += [f"{prefix}{name}" for name in module_templates(self.towers[tower])]
+        for prefix in self.prefixes if self.projection_within else [""]:
+            names += [f"{prefix}{name}" for name in module_templates(self.projections.values())]
+        return tuple(names)
+
+    def find_variants(self, names: Collection[str]) -> Variants:
+        return ("prefix",) if any(name.startswith(_PREFIXES) for name in names) else ()
+
+    def usual_variants(self, config: Config) -> Variants:
+        return ("prefix",)
+
+    def read_config(
         self, settings: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
     ) -> Config:
         own: dict[str, dict[str, Shape]] = {}
@@ -191,7 +157,7 @@ class TwoTowerFamily:
         """Return the settings of one encoder, from its object or, alone, from the top."""
         key = f"{TOWERS[tower]}_config"
         given = values[key] if values[f"{key}_dict"] is None else values[f"{key}_dict"]
-        own = {**values} if given is None else self._table().nested[key].values(given)
+        own = {**values} if given is None else self.settings.nested[key].values(given)
         fill_sizes(own, SIZES[tower], shapes)
         if own["num_hidden_layers"] is None:
             own["num_hidden_layers"] = layer_count(shapes, "encoder.layers.")
@@ -209,15 +175,25 @@ class TwoTowerFamily:
                 own[name] = size if own[name] is None else own[name]
         return own
 
-    def _write_config(self, config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
+    @property
+    def components(self) -> tuple[type[Config], ...]:
+        return DualEncoderConfig, EncoderWithProjectionConfig, EncoderConfig, VisionEncoderConfig
+
+    def parts(self, config: Config) -> Mapping[str, Part]:
+        towers = _towers(config)
+        parts: dict[str, Part] = {}
+        for tower, part in towers.items():
+            place = f"{tower}." if len(towers) > 1 else ""
+            place += "encoder." if isinstance(part, EncoderWithProjectionConfig) else ""
+            parts |= _STACK_KIND.parts(_encoder(part), place)
+        return parts
+
+    def write_settings(self, config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
         towers = _towers(config)
         wanted: dict[str, Any] = {}
         for tower, part in towers.items():
             theirs = TOWERS[tower]
-            try:
-                own = self.write[tower](_encoder(part))
-            except (AttributeError, TypeError) as error:
-                raise ValueError(f"{self.name} has no such {part.component}: {error}") from None
+            own = self.write[tower](_encoder(part))
             if isinstance(part, EncoderWithProjectionConfig):
                 own[self.projection_setting] = part.projection_dim
                 if not self.projection_within:
@@ -227,41 +203,33 @@ class TwoTowerFamily:
                 wanted |= own
                 continue
             own["model_type"] = f"{self.name}_{theirs}_model"
-            wanted |= {f"{theirs}_config": {**(nested or {}), **own}, f"{theirs}_config_dict": None}
-        model_type, architecture = self._identity(towers)
-        return written_settings(
-            self.name,
-            source,
-            {"model_type": model_type, "architectures": [architecture]},
-            wanted,
-            lambda settings: self._difference(config, settings),
-        )
+            # The object of old files, which would go before the other.
+            wanted[f"{theirs}_config_dict"] = LEFT_OUT
+            wanted[f"{theirs}_config"] = {**(nested or {}), **own}
+        return wanted
 
-    def _identity(self, towers: Mapping[str, Config]) -> tuple[str, str]:
-        """Return the ``model_type`` and the class."""
+    def model_type(self, config: Config) -> str:
+        towers = [*_towers(config)]
+        return self.name if len(towers) > 1 else f"{self.name}_{TOWERS[towers[0]]}_model"
+
+    def architecture(self, config: Config) -> str | None:
+        towers = _towers(config)
         if len(towers) > 1:
-            return self.name, f"{self.stem}Model"
+            return f"{self.stem}Model"
         ((tower, part),) = towers.items()
         projected = isinstance(part, EncoderWithProjectionConfig) and not self.projection_within
-        theirs, end = TOWERS[tower], "WithProjection" if projected else ""
-        return f"{self.name}_{theirs}_model", f"{self.stem}{theirs.capitalize()}Model{end}"
+        return f"{self.stem}{TOWERS[tower].capitalize()}Model{'WithProjection' * projected}"
 
-    def _difference(self, config: Config, settings: Mapping[str, Any]) -> str:
-        """Return where a config differs from what its settings would be read as."""
+    def read_back(self, config: Config, values: Mapping[str, Any]) -> Config:
         towers = _towers(config)
         rows: dict[str, int | None] = {
             tower: None
             for tower, part in towers.items()
             if tower in self.projections and isinstance(part, EncoderWithProjectionConfig)
         }
-        try:
-            values = self._table().values(settings)
-            read = self._component(values, {tower: {} for tower in towers}, rows)
-        except (TypeError, ValueError) as error:
-            return str(error)
-        return first_difference(config, read)
+        return self._component(values, {tower: {} for tower in towers}, rows)
 
-    def _rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
+    def rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
         leaves, towers = config.leaves(), _towers(config)
         rules: list[Rule] = []
         for tower, part in towers.items():
@@ -269,7 +237,7 @@ class TwoTowerFamily:
             outer = f"{tower}." if len(towers) > 1 else ""
             projected = isinstance(part, EncoderWithProjectionConfig)
             rules += module_rules(
-                self.modules[tower],
+                self.towers[tower],
                 leaves,
                 theirs=theirs,
                 ours=f"{outer}encoder." if projected else outer,
@@ -289,16 +257,53 @@ class TwoTowerFamily:
         return tuple(rules)
 
 
-def _find_variants(names: Collection[str]) -> Variants:
-    return ("prefix",) if any(name.startswith(_PREFIXES) for name in names) else ()
+def tower_settings(
+    own: Mapping[str, Mapping[str, Setting]],
+    projection_setting: str,
+    bookkeeping: Collection[str] = (),
+) -> SettingsTable:
+    """Return the settings of a family: those of both encoders together, and an object for each.
+
+    Args:
+        own: Of each encoder, those of its settings that are not in ``UNDERSTOOD``.
+        projection_setting: The setting of the width of projections.
+        bookkeeping: Settings that change no number, in this family.
+    """
+    understood = {tower: UNDERSTOOD[tower] | dict(own[tower]) for tower in TOWERS}
+    ignored = hf.BOOKKEEPING | {*bookkeeping}
+    nested = {
+        f"{theirs}_config{end}": SettingsTable(
+            understood=understood[tower],
+            bookkeeping=(ignored | {projection_setting}) - understood[tower].keys(),
+            fixed=hf.FIXED,
+        )
+        for tower, theirs in TOWERS.items()
+        for end in ("", "_dict")
+    }
+    flat = {
+        **hf.ARCHITECTURES,
+        **understood["image"],
+        **understood["text"],
+        **dict.fromkeys(nested, Setting(dict)),
+        "model_type": Setting(str),
+        projection_setting: SIZE,
+    }
+    return SettingsTable(
+        understood=flat,
+        bookkeeping=ignored - (flat.keys() - {"model_type"}),
+        fixed=hf.FIXED,
+        nested=nested,
+    )
 
 
-def _towers(config: Any) -> dict[str, Any]:
+def _towers(config: Config) -> dict[str, Config]:
     """Return the encoders that a component has."""
     if isinstance(config, DualEncoderConfig):
         return {"image": config.image, "text": config.text}
     return {"image" if isinstance(_encoder(config), VisionEncoderConfig) else "text": config}
 
 
-def _encoder(config: Any) -> Any:
-    return config.encoder if isinstance(config, EncoderWithProjectionConfig) else config
+def _encoder(config: Config) -> EncoderConfig | VisionEncoderConfig:
+    encoder = config.encoder if isinstance(config, EncoderWithProjectionConfig) else config
+    assert isinstance(encoder, EncoderConfig | VisionEncoderConfig)
+    return encoder

@@ -11,16 +11,9 @@ from ...spec import (
     PatchEmbeddingConfig,
     VisionEncoderConfig,
 )
-from ..settings import Setting, SettingsTable, require
-from ..transformers_settings import (
-    ARCHITECTURES,
-    BOOKKEEPING,
-    FIXED,
-    LABELS,
-    NUMBER,
-    read_activation,
-    write_activation,
-)
+from .. import transformers_settings as hf
+from ..settings import NUMBER, SIZE, Setting, require
+from ..stacks import StackKind
 from .image_family import (
     MODULES,
     ROW,
@@ -71,7 +64,7 @@ def _read(values: dict[str, Any]) -> VisionEncoderConfig:
             feed_forward=FeedForwardConfig(
                 d_model=d_model,
                 d_ff=require(values, "intermediate_size"),
-                activation=read_activation(values, "hidden_act"),
+                activation=hf.read_activation(values, "hidden_act"),
             ),
             norm=norm,
             dropout=dropout,
@@ -83,10 +76,10 @@ def _read(values: dict[str, Any]) -> VisionEncoderConfig:
 
 
 def _write(config: VisionEncoderConfig) -> dict[str, Any]:
-    layer: Any = config.layers[0]
+    layer = config.layers[0]
     return {
         "attention_probs_dropout_prob": layer.attention.attention_dropout,
-        "hidden_act": write_activation(layer.feed_forward.activation),
+        "hidden_act": hf.write_activation(layer.feed_forward.activation),
         "hidden_dropout_prob": layer.dropout,
         "hidden_size": config.d_model,
         "image_size": write_size(config.embedding.image_size),
@@ -107,35 +100,37 @@ def _pooling(names: Collection[str]) -> str | None:
 
 VIT = ImageFamily(
     name="vit",
+    model_types=("vit",),
+    prefix="vit.",
     summary="ViT (ViTModel, ViTForImageClassification), with or without vit.",
     architectures=("ViTForImageClassification", "ViTModel"),
     modules=_MODULES,
-    settings=SettingsTable(
-        understood={
-            **ARCHITECTURES,
-            **LABELS,
+    settings=hf.settings_table(
+        {
+            **hf.LABELS,
             "attention_probs_dropout_prob": Setting(NUMBER, 0.0),
             "hidden_act": Setting(str, "gelu"),
             "hidden_dropout_prob": Setting(NUMBER, 0.0),
-            "hidden_size": Setting(int),
+            "hidden_size": SIZE,
             "image_size": Setting((int, list)),
-            "intermediate_size": Setting(int),
+            "intermediate_size": SIZE,
             "layer_norm_eps": Setting(NUMBER, 1e-12),
-            "num_attention_heads": Setting(int),
-            "num_channels": Setting(int),
-            "num_hidden_layers": Setting(int),
+            "num_attention_heads": SIZE,
+            "num_channels": SIZE,
+            "num_hidden_layers": SIZE,
             "patch_size": Setting((int, list)),
             "pooler_output_size": Setting(int),
             "qkv_bias": Setting(bool),
         },
-        bookkeeping=(BOOKKEEPING | {"encoder_stride"}) - LABELS.keys(),
-        fixed={**FIXED, "pooler_act": ("tanh", None)},
+        bookkeeping={"encoder_stride"},
+        fixed={"pooler_act": ("tanh", None)},
     ),
     sizes={**SIZES, "intermediate_size": ("encoder.layer.0.intermediate.dense.weight", 0)},
     read=_read,
     write=_write,
+    stack_kind=StackKind(feed_forward=FeedForwardConfig),
     transforms={**TRANSFORMS, "embeddings.mask_token": ROW},
     head_pooling="class",
     pooling=_pooling,
     poolings=("tanh", None),
-).family
+)

@@ -18,11 +18,11 @@ def check_sinks(sinks: Shape, query: Shape) -> None:
         raise ValueError(f"sinks has shape {sinks}, expected {heads} for query {query}")
 
 
-def check_position_lengths(query_length: int, key_length: int) -> None:
-    """Raise ValueError unless one array of positions can serve both queries and keys."""
+def check_same_lengths(name: str, query_length: int, key_length: int) -> None:
+    """Raise ValueError unless one array can serve both queries and keys."""
     if query_length != key_length:
         raise ValueError(
-            f"position_ids must be a pair (of queries, of keys) when there are {query_length} "
+            f"{name} must be a pair (of queries, of keys) when there are {query_length} "
             f"queries and {key_length} keys"
         )
 
@@ -58,15 +58,6 @@ def check_keep(keep: Shape, x: Shape) -> None:
     """Raise ValueError unless a keep mask has the shape of what it is applied to."""
     if keep != x:
         raise ValueError(f"keep has shape {keep}, expected that of the input, {x}")
-
-
-def check_segment_lengths(query_length: int, key_length: int) -> None:
-    """Raise ValueError unless one array of segment ids can serve both queries and keys."""
-    if query_length != key_length:
-        raise ValueError(
-            f"segment_ids must be a pair (of queries, of keys) when there are {query_length} "
-            f"queries and {key_length} keys"
-        )
 
 
 def check_attention_shapes(query: Shape, key: Shape, value: Shape) -> None:

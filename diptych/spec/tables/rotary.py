@@ -105,6 +105,7 @@ def _yarn(plain: np.ndarray, theta: float, scaling: YarnScaling) -> np.ndarray:
     if scaling.truncate:
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, 2 * pairs - 1)
+    # As the reference code has it: a steep slope instead of a division by 0.
     if low == high:
         high += 0.001
     divided = np.clip((np.arange(pairs) - low) / (high - low), 0.0, 1.0)

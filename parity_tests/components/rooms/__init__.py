@@ -34,12 +34,12 @@ def _cases() -> dict[str, ComponentCase]:
     return found
 
 
-def slow_by_hand(names: Iterable[str]) -> list[Any]:
+def marked_components(names: Iterable[str]) -> list[Any]:
     """Return components as parameters; those that take seconds to compile are of the long tail."""
     return [pytest.param(name, marks=slow_if(ROOMS[name].is_slow), id=name) for name in names]
 
 
-def in_jax_by_hand(names: Iterable[str]) -> list[Any]:
+def marked_pairs(names: Iterable[str]) -> list[Any]:
     """Return pairs of a panel and a component as parameters; JAX has a long tail, torch none."""
     return [
         pytest.param(

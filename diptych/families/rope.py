@@ -7,7 +7,7 @@ or one such object for every type of layer. Both are read, and both are written.
 from collections.abc import Mapping
 from typing import Any
 
-from ...spec import (
+from ..spec import (
     DynamicScaling,
     LinearScaling,
     Llama3Scaling,
@@ -15,8 +15,7 @@ from ...spec import (
     RotaryConfig,
     YarnScaling,
 )
-from ..settings import Setting
-from ..transformers_settings import NUMBER
+from .settings import NUMBER, SIZE, Setting
 
 ROPE_SETTINGS = {
     "max_position_embeddings": Setting(int, 2048),
@@ -30,6 +29,16 @@ ROPE_SPELLINGS = ("rope_theta", "rope_local_base_freq", "rope_scaling", "rope_pa
 """Settings that are written beside each other, in both spellings."""
 
 _LENGTH = "original_max_position_embeddings"
+_FACTORS = ("factor", "low_freq_factor", "high_freq_factor", "attention_factor")
+_OBJECT = {
+    **dict.fromkeys((*_FACTORS, "beta_fast", "beta_slow", "mscale"), Setting(NUMBER)),
+    **dict.fromkeys(("mscale_all_dim", "partial_rotary_factor", "rope_theta"), Setting(NUMBER)),
+    **dict.fromkeys(("long_factor", "short_factor"), Setting(list)),
+    "truncate": Setting(bool),
+    _LENGTH: SIZE,
+}
+"""Settings in one object of ``rope_parameters``; which it may have depends on its type."""
+
 _NOT_SCALING = {"rope_type", "type", "rope_theta", "partial_rotary_factor"}
 _YARN = ("beta_fast", "beta_slow", "attention_factor", "mscale", "mscale_all_dim", "truncate")
 _KEYS = {
@@ -66,6 +75,9 @@ def read_rotary(
         ValueError: If the spellings contradict each other, or something is not understood.
     """
     where, given = _given(values, layer_type)
+    for key, value in given.items():
+        if key in _OBJECT and (cause := _OBJECT[key].fault(value)):
+            raise ValueError(f"{where}: {key}: {cause}")
     _check_agreement(values, where, given)
     theta = _agreed(values, where, given, "rope_theta", theta)
     part = _agreed(values, where, given, "partial_rotary_factor", partial or 1.0)
