@@ -3,8 +3,11 @@
 import math
 import unicodedata
 from collections.abc import Iterable
+from os import PathLike
 
+from ..spec import CheckpointError
 from ..tensors.dtypes import item_size
+from .errors import fault
 
 MOST_TENSORS = 2_000_000
 MOST_AXES = 32
@@ -48,12 +51,27 @@ def check_shape(dtype: str, shape: tuple[int, ...]) -> int:
     return math.prod(shape) * width
 
 
-def find_twins(names: Iterable[str]) -> tuple[str, str] | None:
-    """Return two names that print alike: equal once composed (Unicode NFC), but not the same."""
+def twin_faults(
+    path: str | PathLike[str], names: Iterable[str], within: str = ""
+) -> list[CheckpointError]:
+    """Return a fault if two names print alike: equal once composed (NFC), but not the same.
+
+    Args:
+        path: The file that holds them.
+        names: The names.
+        within: The path of the dictionary that they are in.
+    """
     composed: dict[str, str] = {}
     for name in names:
         if not name.isascii():
             form = unicodedata.normalize("NFC", name)
             if composed.setdefault(form, name) != name:
-                return composed[form], name
-    return None
+                cause = f"the same name as {composed[form]!a} in another spelling"
+                return [fault(path, cause, f"{within}.{name}" if within else name)]
+    return []
+
+
+def check_twins(path: str | PathLike[str], names: Iterable[str], within: str = "") -> None:
+    """Raise the CheckpointError of ``twin_faults``, if there is one."""
+    for found in twin_faults(path, names, within):
+        raise found

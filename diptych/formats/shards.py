@@ -11,7 +11,7 @@ from .container import Container
 from .errors import fault
 from .format import INDEX_SUFFIX, WriteFile
 from .json import JsonReader, render_json
-from .limits import find_twins
+from .limits import twin_faults
 from .output import OutputFile, Planned
 from .paths import contained
 from .source import FileSource
@@ -185,8 +185,4 @@ def _join(
             tensors[name] = containers[found[0]].tensors[name]
             continue
         faults.append(fault(index, cause, name))
-    twins = find_twins(holders)
-    if twins is not None:
-        cause = f"the same name as {twins[0]!a} in another spelling"
-        faults.append(fault(index, cause, twins[1]))
-    return tensors, faults
+    return tensors, faults + twin_faults(index, holders)

@@ -26,7 +26,7 @@ def main() -> None:
             for to in LAYOUTS:
                 for container in WRITTEN:
                     for line in written(source, to, container):
-                        print(name, to, container, line, flush=True)
+                        print(name.replace(" ", "_"), to, container, line, flush=True)
 
 
 def written(source: Path, to: str, container: str) -> Iterator[str]:

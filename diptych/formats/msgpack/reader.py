@@ -10,7 +10,7 @@ from pathlib import Path
 from ...spec import CheckpointError
 from ..container import Branch, Container
 from ..errors import fault, printable
-from ..limits import check_name, check_shape, find_twins
+from ..limits import check_name, check_shape, check_twins
 from ..signatures import identify
 from ..source import FileSource, JoinedSource
 from ..tensor import Tensor
@@ -53,9 +53,7 @@ def read_msgpack(path: Path) -> Container:
         except ValueError as error:
             raise fault(path, str(error), _name(keys)) from error
         _add(tensors, source, keys, dtype, shape, joined, 0)
-    twins = find_twins(tensors)
-    if twins is not None:
-        raise fault(path, f"the same name as {twins[0]!a} in another spelling", twins[1])
+    check_twins(path, tensors)
     return Container("msgpack", (path,), tensors, tree={"": Branch(tensors, others)})
 
 

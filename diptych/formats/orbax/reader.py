@@ -10,10 +10,10 @@ ones, which makes four times the array where it was saved as one chunk.
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from ..container import Branch, Container
+from ..container import Container
 from ..errors import fault, printable
 from ..json import read_json
-from ..limits import find_twins
+from ..limits import check_twins
 from ..tensor import Tensor
 from .chunks import ChunkedSource
 from .files import MANIFEST, list_files, own_files
@@ -75,7 +75,8 @@ def read_item(folder: Path) -> Container:
     tree = build_tree(leaves)
     random = take_random_state(tree, _random_keys(files))
     branches = make_branches(tree)
-    _check_twins(path, branches)
+    for key, branch in branches.items():
+        check_twins(path, branch.tensors, key)
     notes = []
     if random:
         notes.append(f"random state left out: {_listed(random)}")
@@ -175,14 +176,6 @@ def _random_keys(files: Mapping[str, Path]) -> set[str]:
                 case _:
                     raise fault(path, "is no metadata of arrays")
     return names
-
-
-def _check_twins(path: Path, branches: Mapping[str, Branch]) -> None:
-    for key, branch in branches.items():
-        twins = find_twins(branch.tensors)
-        if twins is not None:
-            cause = f"the same name as {twins[0]!a} in another spelling"
-            raise fault(path, cause, f"{key}.{twins[1]}" if key else twins[1])
 
 
 def _describe(leaf: SavedLeaf) -> str:

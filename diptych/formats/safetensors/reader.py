@@ -10,7 +10,7 @@ from pathlib import Path
 from ..container import Container
 from ..errors import fault
 from ..json import JsonReader
-from ..limits import MOST_AXES, MOST_TENSORS, check_name, check_shape, find_twins
+from ..limits import MOST_AXES, MOST_TENSORS, check_name, check_shape, check_twins
 from ..signatures import identify
 from ..source import FileSource
 from ..tensor import Tensor
@@ -45,9 +45,7 @@ def read_safetensors(path: Path) -> Container:
     except ValueError as error:
         raise fault(path, f"header: {error}" if key is None else str(error), key) from error
     _check_layout(source, start, tensors)
-    twins = find_twins(tensors)
-    if twins is not None:
-        raise fault(path, f"the same name as {twins[0]!a} in another spelling", twins[1])
+    check_twins(path, tensors)
     return Container("safetensors", (path,), tensors, metadata)
 
 

@@ -8,7 +8,7 @@ from ...tensors.bits import row_major_strides
 from ...tensors.dtypes import item_size
 from ..container import Branch
 from ..errors import fault, printable
-from ..limits import check_name, check_shape, find_twins
+from ..limits import check_name, check_shape, check_twins
 from ..source import MemorySource, Source
 from ..tensor import Tensor
 from .values import Dictionary, Global, NumpyArray, NumpyScalar, Opaque, Storage, View
@@ -89,10 +89,7 @@ class PickleTree:
         if path in self._branches:
             raise fault(self._path, "two dictionaries have this path", path)
         self._branches[path] = Branch(tensors, others, refused, model_args)
-        twins = find_twins(tensors)
-        if twins is not None:
-            cause = f"the same name as {twins[0]!a} in another spelling"
-            raise fault(self._path, cause, _join(path, twins[1]))
+        check_twins(self._path, tensors, path)
 
     def _inner_pairs(self, value: object) -> list[tuple[object, object]] | None:
         """Return the pairs of a dictionary, or of a sequence that has more in it than numbers."""
