@@ -263,13 +263,13 @@ class FlaxLayout(PanelLayout):
 HF, HF_FLAX, TORCH, FLAX = FamilyLayout(), LinenLayout(), PanelLayout(), FlaxLayout()
 
 FAMILY_LAYOUTS: tuple[FamilyLayout, ...] = (HF_FLAX, HF)
-"""Those with a family's own names: names are of the first that recognises them."""
+"""Those with a family's own names, the special before the usual: the first that recognises wins."""
 
 PANEL_LAYOUTS: tuple[PanelLayout, ...] = (TORCH, FLAX)
 """Those with a panel's names."""
 
 LAYOUTS: Mapping[str, Layout] = MappingProxyType(
-    {layout.name: layout for layout in (HF, HF_FLAX, TORCH, FLAX)}
+    {layout.name: layout for layout in (*reversed(FAMILY_LAYOUTS), *PANEL_LAYOUTS)}
 )
 """Every layout by name."""
 
