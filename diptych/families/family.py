@@ -190,8 +190,7 @@ class Family:
         if source and not self._difference(config, kept):
             return kept
         settings = {k: v for k, v in {**settings, **wanted}.items() if v is not LEFT_OUT}
-        faults = self.settings.faults({key: settings[key] for key in wanted if key in settings})
-        difference = faults[0] if faults else self._difference(config, settings)
+        difference = self._difference(config, settings)
         if difference:
             raise self._refusal(config, difference)
         return settings
@@ -261,6 +260,11 @@ class Family:
 
     def _difference(self, config: Config, settings: Mapping[str, Any]) -> str:
         """Return where a config differs from what its settings would be read as."""
+        # A source's may be those of another family, which gives their names another type.
+        for key, setting in self.settings.understood.items():
+            cause = setting.fault(settings[key]) if key in settings else ""
+            if cause:
+                return f"{key}: {cause}"
         try:
             read = self.read_back(config, self.settings.values(settings))
         except MissingSettingError as error:

@@ -1,5 +1,6 @@
 """What a family cannot hold or read is refused in words; a slip of ours is no refusal."""
 
+import json
 import re
 import signal
 import sys
@@ -130,6 +131,17 @@ def test_every_family_holds_a_component_or_says_why_not(name: str, folder: Folde
             assert family.write_config(config, settings) == settings
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_settings_of_another_model_do_no_harm(name: str, folder: Folder) -> None:
+    """A source's config.json may be another family's, where names hold other things."""
+    config, family = open_checkpoint(folder(name)).config, FAMILIES[CASES[name].family]
+    for other in CASES:
+        source = json.loads((folder(other) / "config.json").read_text())
+        settings, cause = refusal(family.write_config, config, source)
+        assert settings or cause.startswith(f"{family.name} has no such "), cause
+        assert not PYTHON.search(cause), cause
+
+
 def test_a_bert_is_no_roberta_and_the_reason_is_said(tmp_path, command) -> None:
     (tmp_path / "bert").mkdir()
     write_bert(tmp_path / "bert")
@@ -160,6 +172,8 @@ def test_odd_values_of_settings_are_refused_in_words(name: str, folder: Folder) 
     opened = open_checkpoint(folder(name))
     family, variants = FAMILIES[CASES[name].family], opened.variants
     shapes = {each: tensor.shape for each, tensor in opened.container.tensors.items()}
+    _, cause = refusal(family.read_config, family.settings.values({}), {}, variants)
+    assert cause
     for key in family.settings.understood:
         for value in ODD_VALUES:
             settings = {**opened.source_config, key: value}

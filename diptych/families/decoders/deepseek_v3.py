@@ -92,7 +92,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         ),
     )
     dense = values["first_k_dense_replace"]
-    layers = [layer if i < dense else mixed for i in range(values["num_hidden_layers"])]
+    layers = [layer if i < dense else mixed for i in range(require(values, "num_hidden_layers"))]
     return read_decoder(values, layers, norm=norm)
 
 

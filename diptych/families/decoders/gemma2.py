@@ -4,7 +4,7 @@ from typing import Any
 
 from ...spec import BlockConfig, DecoderConfig, ScoreConfig
 from .. import transformers_settings as hf
-from ..settings import NUMBER, Setting
+from ..settings import NUMBER, Setting, require
 from ..stacks import FULL, SLIDING, read_decoder
 from . import parts
 from .family import DecoderFamily
@@ -65,7 +65,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         norm=norm,
         norm_placement="sandwich",
     )
-    types = [FULL if i % 2 else SLIDING for i in range(values["num_hidden_layers"])]
+    types = [FULL if i % 2 else SLIDING for i in range(require(values, "num_hidden_layers"))]
     layers = [parts.with_window(layer, window) for window in parts.read_windows(values, types)]
     return read_decoder(
         values,

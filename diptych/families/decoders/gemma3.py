@@ -5,7 +5,7 @@ from typing import Any
 from ...spec import AttentionConfig, BlockConfig, DecoderConfig, QKNormConfig, RotaryConfig
 from .. import transformers_settings as hf
 from ..rope import read_rotary, rotary_object
-from ..settings import NUMBER, SIZE, Setting
+from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import FULL, SLIDING, expect, read_decoder
 from . import parts
 from .family import DecoderFamily
@@ -18,7 +18,7 @@ _THETAS = {FULL: 1e6, SLIDING: 1e4}
 def _read(values: dict[str, Any]) -> DecoderConfig:
     norm = parts.read_norm(values, unit_offset=True)
     pattern = values["sliding_window_pattern"] or values["_sliding_window_pattern"]
-    num_layers = values["num_hidden_layers"]
+    num_layers = require(values, "num_hidden_layers")
     types = [SLIDING if (i + 1) % pattern else FULL for i in range(num_layers)]
     windows = parts.read_windows(values, types)
     layers = []

@@ -61,7 +61,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         ),
         norm=norm,
     )
-    types = [FULL if i % 2 else SLIDING for i in range(values["num_hidden_layers"])]
+    types = [FULL if i % 2 else SLIDING for i in range(require(values, "num_hidden_layers"))]
     layers = [parts.with_window(layer, window) for window in parts.read_windows(values, types)]
     return read_decoder(values, layers, norm=norm)
 

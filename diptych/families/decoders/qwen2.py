@@ -4,7 +4,7 @@ from typing import Any
 
 from ...spec import BlockConfig, DecoderConfig
 from .. import transformers_settings as hf
-from ..settings import Setting, without
+from ..settings import Setting, require, without
 from ..stacks import FULL, SLIDING, read_decoder
 from . import parts
 from .family import DecoderFamily
@@ -18,7 +18,7 @@ QWEN_WINDOWS = parts.WINDOWS | {
 
 def read_qwen_windows(values: dict[str, Any]) -> list[int | None]:
     """Return every layer's window: where windows are used, the first layers have none."""
-    num_layers = values["num_hidden_layers"]
+    num_layers = require(values, "num_hidden_layers")
     if not values["use_sliding_window"]:
         return parts.read_windows(values | {"layer_types": None}, [FULL] * num_layers)
     first = values["max_window_layers"]

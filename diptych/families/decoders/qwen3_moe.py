@@ -47,7 +47,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
     step, plain = values["decoder_sparse_step"], values["mlp_only_layers"] or []
     layers = [
         mixed if i not in plain and (i + 1) % step == 0 else dense
-        for i in range(values["num_hidden_layers"])
+        for i in range(require(values, "num_hidden_layers"))
     ]
     return read_decoder(values, layers, norm=norm)
 
