@@ -46,6 +46,14 @@ def test_leaves_are_the_parameters_of_both_panels(config: Config) -> None:
     assert {array.dtype.name for array in (in_torch | in_jax).values()} <= {"float32"}
 
 
+def test_a_users_subclass_takes_no_components_place() -> None:
+    class Own(AttentionConfig):
+        """A config of a user's own."""
+
+    assert Own.component == "MultiHeadAttention"
+    assert COMPONENTS["MultiHeadAttention"] is AttentionConfig
+
+
 def test_every_component_has_an_example() -> None:
     assert EXAMPLES.keys() == COMPONENTS.keys()
 
