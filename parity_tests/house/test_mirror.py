@@ -1,5 +1,6 @@
 """The two panels mirror each other: files, names, signatures and docstrings."""
 
+import dataclasses
 import importlib
 import inspect
 import re
@@ -87,6 +88,14 @@ def test_same_files() -> None:
 def test_a_component_and_its_config_stand_in_files_of_one_name(name: str) -> None:
     places = [COMPONENTS[name], getattr(torch_impl, name), getattr(jax_impl, name)]
     assert len({place.__module__.split(".")[-1] for place in places}) == 1
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_a_constructor_takes_the_fields_of_its_config_and_their_defaults(name: str) -> None:
+    config = {field.name: field.default for field in dataclasses.fields(COMPONENTS[name])}
+    _, *given = parameters(getattr(torch_impl, name))
+    none = {inspect.Parameter.empty: dataclasses.MISSING}
+    assert {name: none.get(default, default) for name, _, default in given} == config
 
 
 @pytest.mark.parametrize("file", FILES)
