@@ -2,7 +2,12 @@
 
 from . import _framework as _framework
 from . import functional
-from .attention_pooling import AttentionPooling
+from .attention.attention_pooling import AttentionPooling
+from .attention.head_attention import HeadAttention
+from .attention.latent_attention import LatentAttention
+from .attention.multi_head_attention import MultiHeadAttention
+from .attention.projected_attention import KeyValue
+from .attention.scaled_dot_product_attention import ScaledDotProductAttention
 from .audio import AudioEncoder
 from .block import Block, BlockOutput
 from .conv import conv1d, conv2d
@@ -14,19 +19,14 @@ from .encoder_decoder import EncoderDecoder, EncoderDecoderOutput
 from .encoder_with_heads import EncoderWithHeads, HeadsOutput
 from .feed_forward import FeedForward, GatedFeedForward
 from .generate import Generation, generate
-from .head_attention import HeadAttention
-from .latent_attention import LatentAttention
 from .linear import linear
 from .logits_head import LogitsHead
 from .mixture import MixtureOfExperts
 from .module import Module
-from .multi_head_attention import MultiHeadAttention
 from .norm import LayerNorm, RMSNorm, norm
 from .patch_embedding import PatchEmbedding
 from .position import PositionalEncoding
 from .position_bias import RelativePositionBias
-from .projected_attention import KeyValue
-from .scaled_dot_product_attention import ScaledDotProductAttention
 from .stack import StackOutput
 from .state import export_state, functional_call, load_model, load_state, save_model
 from .task_heads import (

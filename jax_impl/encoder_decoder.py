@@ -12,11 +12,11 @@ from jax import Array
 from diptych.spec import AudioEncoderConfig, DecoderConfig, EncoderConfig, EncoderDecoderConfig
 
 from ._keys import split
+from .attention.projected_attention import KeyValue
 from .audio import AudioEncoder
 from .decoder import Decoder
 from .encoder import Encoder
 from .module import Module
-from .projected_attention import KeyValue
 from .stack import StackCache, StackOutput
 
 

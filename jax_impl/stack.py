@@ -12,8 +12,8 @@ from diptych.spec.checks.cache import check_stack_cache
 from diptych.spec.checks.sizes import check_kind, check_stack_length
 
 from ._keys import split
+from .attention.projected_attention import KeyValue
 from .functional.cache import Cache, RollingCache
-from .projected_attention import KeyValue
 
 StackCache = tuple[Cache | RollingCache, ...]
 """The cache of every layer."""

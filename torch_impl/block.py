@@ -23,15 +23,15 @@ from diptych.spec.checks.cache import check_memory_mask
 from diptych.spec.checks.sizes import check_given
 
 from . import functional
+from .attention.latent_attention import LatentAttention
+from .attention.multi_head_attention import MultiHeadAttention
+from .attention.projected_attention import KeyValue
 from .feed_forward import FeedForward, GatedFeedForward
 from .functional._dtype import dtype_name
 from .functional.cache import Cache, RollingCache
-from .latent_attention import LatentAttention
 from .mixture import MixtureOfExperts
 from .module import Module, config_of
-from .multi_head_attention import MultiHeadAttention
 from .norm import norm as make_norm
-from .projected_attention import KeyValue
 
 
 class BlockOutput(NamedTuple):

@@ -24,6 +24,7 @@ from diptych.spec.checks.cache import check_row_mask
 from diptych.spec.checks.sizes import check_sequence
 
 from . import functional
+from .attention.projected_attention import KeyValue
 from .block import Block
 from .embedding import Embedding, TextEmbedding
 from .functional._dtype import dtype_name
@@ -32,7 +33,6 @@ from .module import Module, config_of
 from .norm import norm
 from .position import cached_positions, call_positions
 from .position_bias import add_distances, distance_bias
-from .projected_attention import KeyValue
 from .stack import StackCache, StackOutput, check_cache, run_layers
 
 

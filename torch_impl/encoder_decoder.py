@@ -10,11 +10,11 @@ from torch import Tensor
 
 from diptych.spec import AudioEncoderConfig, DecoderConfig, EncoderConfig, EncoderDecoderConfig
 
+from .attention.projected_attention import KeyValue
 from .audio import AudioEncoder
 from .decoder import Decoder
 from .encoder import Encoder
 from .module import Module
-from .projected_attention import KeyValue
 from .stack import StackCache, StackOutput
 
 

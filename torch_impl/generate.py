@@ -20,12 +20,12 @@ from diptych.spec.checks.generation import (
 )
 from diptych.spec.checks.sizes import check_floating, check_kind
 
+from .attention.projected_attention import KeyValue
 from .decoder import Decoder
 from .encoder_decoder import EncoderDecoder
 from .functional._concrete import extremes, is_concrete
 from .functional._dtype import dtype_name
 from .functional.sampling import choose_token
-from .projected_attention import KeyValue
 
 
 class Generation(NamedTuple):

@@ -15,7 +15,7 @@ from diptych.spec import (
     VisionEncoderConfig,
 )
 
-from .attention_pooling import AttentionPooling
+from .attention.attention_pooling import AttentionPooling
 from .block import Block
 from .linear import linear
 from .module import Module, config_of

@@ -1,6 +1,10 @@
 """What a component is, before any framework: configs, leaves, checks, tables, errors."""
 
-from .attention_pooling import AttentionPoolingConfig
+from .attention.attention_pooling import AttentionPoolingConfig
+from .attention.head_attention import HeadAttentionConfig
+from .attention.latent_attention import LatentAttentionConfig
+from .attention.multi_head_attention import AttentionConfig, QKNormConfig
+from .attention.scaled_dot_product_attention import ScaledDotProductAttentionConfig, ScoreConfig
 from .audio import AudioEncoderConfig
 from .block import BlockConfig
 from .config import COMPONENTS, Config, Leaf, Leaves
@@ -12,11 +16,8 @@ from .encoder_decoder import EncoderDecoderConfig
 from .encoder_with_heads import EncoderWithHeadsConfig
 from .errors import CheckpointError, OutputError
 from .feed_forward import FeedForwardConfig, GatedFeedForwardConfig
-from .head_attention import HeadAttentionConfig
-from .latent_attention import LatentAttentionConfig
 from .logits_head import LogitsHeadConfig
 from .mixture import MixtureOfExpertsConfig, RouterConfig
-from .multi_head_attention import AttentionConfig, QKNormConfig
 from .norm import LayerNormConfig, NormConfig, RMSNormConfig
 from .patch_embedding import PatchEmbeddingConfig
 from .position import PositionalEncodingConfig
@@ -29,7 +30,6 @@ from .rotary import (
     RotaryConfig,
     YarnScaling,
 )
-from .scaled_dot_product_attention import ScaledDotProductAttentionConfig, ScoreConfig
 from .tables import BucketTable, RotaryTable, SinusoidTable, SlopeTable
 from .task_heads import (
     MaskedLMHeadConfig,

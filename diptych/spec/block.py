@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from .attention.latent_attention import LatentAttentionConfig
+from .attention.multi_head_attention import AttentionConfig
 from .checks.sizes import (
     check_above_zero,
     check_boolean,
@@ -13,9 +15,7 @@ from .checks.sizes import (
 )
 from .config import Config, Leaf, Leaves, under
 from .feed_forward import FeedForwardConfig, GatedFeedForwardConfig
-from .latent_attention import LatentAttentionConfig
 from .mixture import MixtureOfExpertsConfig
-from .multi_head_attention import AttentionConfig
 from .norm import LayerNormConfig, NormConfig, RMSNormConfig
 
 NORM_PLACEMENTS = ("post", "pre", "sandwich", "branch", "parallel", "parallel_shared")

@@ -3,13 +3,13 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from .attention.multi_head_attention import AttentionConfig
+from .attention.scaled_dot_product_attention import ScoreConfig
 from .block import BlockConfig
 from .checks.sizes import check_above_zero, check_choice
 from .config import Config, Leaves
 from .feed_forward import FeedForwardConfig
-from .multi_head_attention import AttentionConfig
 from .norm import NormConfig
-from .scaled_dot_product_attention import ScoreConfig
 
 LAYER_NORM_PLACEMENTS = ("post", "pre")
 

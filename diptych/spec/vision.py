@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .attention_pooling import AttentionPoolingConfig
+from .attention.attention_pooling import AttentionPoolingConfig
 from .block import BlockConfig
 from .checks.sizes import check_choice, check_equal, check_kind
 from .config import Leaves, linear_leaves, under

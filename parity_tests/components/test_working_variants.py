@@ -21,7 +21,14 @@ from parity_tests.components.case import ComponentCase, random_tensors
 from parity_tests.components.rooms import CASES, slow_if
 from parity_tests.components.runs import floating, run_component_jax, run_component_torch
 from parity_tests.models.cases import MODEL_CASES, VARIANTS
-from parity_tests.support.harness import DTYPES, Arrays, Run, cotangents_of, judge_working, to_torch
+from parity_tests.support.harness import (
+    DTYPES,
+    Arrays,
+    Run,
+    cotangents_of,
+    judge_working,
+    to_torch,
+)
 from parity_tests.support.narrow import Narrow
 
 PANELS: dict[str, tuple[Any, Callable[..., Run]]] = {

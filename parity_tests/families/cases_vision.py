@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 import transformers
 
-from parity_tests.support.tiny_transformers import PADDING, VOCAB, FamilyCase, our_text_inputs, slow
+from parity_tests.support.tiny_transformers import (
+    PADDING,
+    VOCAB,
+    FamilyCase,
+    our_text_inputs,
+    slow,
+)
 
 LISTS = {"hidden_states": "[hidden_states]", "attentions": "[attention_weights]"}
 HEAD_LISTS = {theirs: f"[encoded]{ours}" for theirs, ours in LISTS.items()}

@@ -10,7 +10,11 @@ import torch
 
 from diptych.convert import convert_checkpoint, open_checkpoint, read_model
 from parity_tests.components.case import ComponentCase
-from parity_tests.components.runs import run_component_jax, run_component_torch, torch_float32_noise
+from parity_tests.components.runs import (
+    run_component_jax,
+    run_component_torch,
+    torch_float32_noise,
+)
 from parity_tests.families.cases import CASES
 from parity_tests.support.checkpoints import assert_same_tensors, stored_tensors
 from parity_tests.support.harness import Run, judge_exact, judge_working

@@ -15,7 +15,15 @@ from transformers.models.opt.modeling_opt import OPTDecoder, OPTLearnedPositiona
 from transformers.models.roberta.modeling_roberta import RobertaEmbeddings
 
 from diptych.spec import EmbeddingConfig, NormConfig, TextEmbeddingConfig
-from parity_tests.components.modules import PANELS, build, flat, in_layout, new, random_weights, run
+from parity_tests.components.modules import (
+    PANELS,
+    build,
+    flat,
+    in_layout,
+    new,
+    random_weights,
+    run,
+)
 from parity_tests.support.harness import to_jax, to_torch
 from parity_tests.support.panels import Panel, both_panels
 

@@ -11,12 +11,7 @@ from types import NoneType
 from typing import Any, NamedTuple
 
 from ...rules import Rule, Tie, Transform, rule
-from ...spec import (
-    Config,
-    EncoderConfig,
-    EncoderWithHeadsConfig,
-    SequenceClassificationHeadConfig,
-)
+from ...spec import Config, EncoderConfig, EncoderWithHeadsConfig, SequenceClassificationHeadConfig
 from ...spec.checks.sizes import Shape
 from ...spec.task_heads import HeadConfig
 from .. import transformers_settings as hf

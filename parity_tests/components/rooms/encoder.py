@@ -9,14 +9,7 @@ from diptych.spec import AlibiConfig, EncoderConfig, NormConfig
 from parity_tests.attention.oracle import Array
 from parity_tests.components.case import ComponentCase
 from parity_tests.components.formulas import Tensors, linear, under
-from parity_tests.components.room import (
-    EVERYTHING,
-    IDS,
-    QUERIES,
-    Example,
-    Room,
-    key_mask,
-)
+from parity_tests.components.room import EVERYTHING, IDS, QUERIES, Example, Room, key_mask
 from parity_tests.components.rooms.block import block
 from parity_tests.components.rooms.embedding import TEXT, TYPED_TEXT, text_embedding
 from parity_tests.components.rooms.norms import norm

@@ -4,18 +4,19 @@ B batch   T query positions   S key positions   D model width   N heads   C capa
 R width of the latent of keys and values
 """
 
-import torch
-from torch import Tensor
+from flax import nnx
+from jax import Array
+from jax import numpy as jnp
 
 from diptych.spec import LatentAttentionConfig, NormConfig, RotaryConfig, RotaryTable, ScoreConfig
 from diptych.spec.checks.sizes import check_sequence
 
-from .functional.cache import Cache, RollingCache
-from .functional.head_axis import split_heads
-from .linear import linear
-from .module import config_of
-from .norm import norm as make_norm
-from .position import rotate
+from ..functional.cache import Cache, RollingCache
+from ..functional.head_axis import split_heads
+from ..linear import linear
+from ..module import config_of
+from ..norm import norm as make_norm
+from ..position import rotate
 from .projected_attention import ProjectedAttention
 
 
@@ -40,6 +41,7 @@ class LatentAttention(ProjectedAttention):
         norm: Of the latents.
         score: How scores are made; its scale defaults to 1 / sqrt(nope_dim + rope_dim).
         rotary: How the rotated parts are rotated.
+        rngs: Where the parameters are drawn from.
 
     Raises:
         ValueError: If a size is below 1 or the rotated width is odd.
@@ -61,36 +63,38 @@ class LatentAttention(ProjectedAttention):
         norm: NormConfig = NormConfig(kind="rms"),
         score: ScoreConfig = ScoreConfig(),
         rotary: RotaryConfig = RotaryConfig(interleaved=True),
+        rngs: nnx.Rngs,
     ):
         super().__init__()
         self.config = config_of(LatentAttentionConfig, locals())
         N, q_width = num_heads, num_heads * (nope_dim + rope_dim)
         if q_rank is None:
-            self.q_proj = linear(d_model, q_width, bias=False)
+            self.q_proj = linear(d_model, q_width, bias=False, rngs=rngs)
         else:
-            self.q_down_proj = linear(d_model, q_rank, bias=qkv_bias)
-            self.q_norm = make_norm(norm, q_rank)
-            self.q_up_proj = linear(q_rank, q_width, bias=False)
-        self.kv_down_proj = linear(d_model, kv_rank + rope_dim, bias=qkv_bias)
-        self.kv_norm = make_norm(norm, kv_rank)
-        self.kv_up_proj = linear(kv_rank, N * (nope_dim + v_dim), bias=False)
-        self.out_proj = linear(N * v_dim, d_model, bias=out_bias)
+            self.q_down_proj = linear(d_model, q_rank, bias=qkv_bias, rngs=rngs)
+            self.q_norm = make_norm(norm, q_rank, rngs=rngs)
+            self.q_up_proj = linear(q_rank, q_width, bias=False, rngs=rngs)
+        self.kv_down_proj = linear(d_model, kv_rank + rope_dim, bias=qkv_bias, rngs=rngs)
+        self.kv_norm = make_norm(norm, kv_rank, rngs=rngs)
+        self.kv_up_proj = linear(kv_rank, N * (nope_dim + v_dim), bias=False, rngs=rngs)
+        self.out_proj = linear(N * v_dim, d_model, bias=out_bias, rngs=rngs)
         self.rotary = RotaryTable(rotary, rope_dim)
         self.position_bias = None
 
-    def forward(
+    def __call__(
         self,
-        x: Tensor,
-        mask: Tensor | None = None,
+        x: Array,
+        mask: Array | None = None,
         *,
-        key_mask: Tensor | None = None,
-        bias: Tensor | None = None,
-        offset: int | Tensor = 0,
-        segment_ids: Tensor | None = None,
-        position_ids: Tensor | None = None,
+        key_mask: Array | None = None,
+        bias: Array | None = None,
+        offset: int | Array = 0,
+        segment_ids: Array | None = None,
+        position_ids: Array | None = None,
         cache: Cache | RollingCache | None = None,
         need_weights: bool = True,
-    ) -> tuple[Tensor, Tensor | None] | tuple[Tensor, Tensor | None, Cache | RollingCache]:
+        rng_key: Array | None = None,
+    ) -> tuple[Array, Array | None] | tuple[Array, Array | None, Cache | RollingCache]:
         """Let every position attend to all, through their latents.
 
         Args:
@@ -106,6 +110,8 @@ class LatentAttention(ProjectedAttention):
                 ``offset`` and keys from 0.
             cache: Earlier positions, from ``new_cache`` or the last call; the new rows follow them.
             need_weights: Whether to return the weights.
+            rng_key: Key of the dropout's draw. In training, an attention dropout above 0 without
+                it is a ValueError.
 
         Returns:
             Output (..., T, D) and weights (..., N, T, T), after the softmax, before dropout, or
@@ -116,7 +122,7 @@ class LatentAttention(ProjectedAttention):
             ValueError: If a shape does not fit, or the cache has no room.
             TypeError: If a dtype does not fit.
         """
-        check_sequence(tuple(x.shape), self.config.d_model)
+        check_sequence(x.shape, self.config.d_model)
         return self._attend(
             x,
             x,
@@ -129,9 +135,10 @@ class LatentAttention(ProjectedAttention):
             position_ids=position_ids,
             cache=cache,
             need_weights=need_weights,
+            rng_key=rng_key,
         )
 
-    def _queries(self, query: Tensor, positions: Tensor, length: int) -> Tensor:
+    def _queries(self, query: Array, positions: Array, length: int) -> Array:
         """Return the queries, their last channels rotated, (..., N, T, nope_dim + rope_dim)."""
         config = self.config
         if config.q_rank is None:
@@ -140,9 +147,9 @@ class LatentAttention(ProjectedAttention):
             query = self.q_up_proj(self.q_norm(self.q_down_proj(query)))
         query = split_heads(query, config.num_heads)  # (..., N, T, nope_dim + rope_dim)
         plain, rotated = query[..., : config.nope_dim], query[..., config.nope_dim :]
-        return torch.cat([plain, rotate(rotated, positions, self.rotary, length)], -1)
+        return jnp.concatenate([plain, rotate(rotated, positions, self.rotary, length)], -1)
 
-    def _entries(self, source: Tensor, positions: Tensor, length: int) -> tuple[Tensor, Tensor]:
+    def _entries(self, source: Array, positions: Array, length: int) -> tuple[Array, Array]:
         """Return what is cached: the latent (..., T, R) and the rotated part (..., T, rope_dim)."""
         down = self.kv_down_proj(source)  # (..., T, R + rope_dim)
         latent, rotated = down[..., : self.config.kv_rank], down[..., self.config.kv_rank :]
@@ -150,11 +157,11 @@ class LatentAttention(ProjectedAttention):
         rotated = rotate(rotated[..., None, :, :], positions, self.rotary, length)
         return self.kv_norm(latent), rotated[..., 0, :, :]
 
-    def _keys_and_values(self, *entries: Tensor) -> tuple[Tensor, Tensor]:
+    def _keys_and_values(self, *entries: Array) -> tuple[Array, Array]:
         """Return keys (..., N, S, nope_dim + rope_dim) and values (..., N, S, v_dim)."""
         config, (latent, rotated) = self.config, entries
         # Made anew at every call: that the cache holds the narrow latent alone is the point.
         heads = split_heads(self.kv_up_proj(latent), config.num_heads)
         plain, value = heads[..., : config.nope_dim], heads[..., config.nope_dim :]
-        shared = torch.broadcast_to(rotated[..., None, :, :], (*plain.shape[:-1], config.rope_dim))
-        return torch.cat([plain, shared], -1), value
+        shared = jnp.broadcast_to(rotated[..., None, :, :], (*plain.shape[:-1], config.rope_dim))
+        return jnp.concatenate([plain, shared], -1), value

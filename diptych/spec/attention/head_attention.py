@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .checks.sizes import check_positive
-from .config import Config, Leaves, linear_leaves, under
+from ..checks.sizes import check_positive
+from ..config import Config, Leaves, linear_leaves, under
 
 
 @dataclass(frozen=True, kw_only=True)

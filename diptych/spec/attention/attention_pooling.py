@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .checks.sizes import check_equal, check_kind
-from .config import Config, Leaf, Leaves, under
-from .feed_forward import FeedForwardConfig
+from ..checks.sizes import check_equal, check_kind
+from ..config import Config, Leaf, Leaves, under
+from ..feed_forward import FeedForwardConfig
+from ..norm import NormConfig
 from .multi_head_attention import AttentionConfig
-from .norm import NormConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .checks.sizes import check_boolean, check_kind, check_positive, check_rate
-from .config import Config, Leaves, linear_leaves, under
-from .norm import NormConfig
-from .rotary import RotaryConfig
+from ..checks.sizes import check_boolean, check_kind, check_positive, check_rate
+from ..config import Config, Leaves, linear_leaves, under
+from ..norm import NormConfig
+from ..rotary import RotaryConfig
 from .scaled_dot_product_attention import ScoreConfig
 
 

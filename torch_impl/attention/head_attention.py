@@ -8,9 +8,9 @@ from torch import Tensor
 from diptych.spec import HeadAttentionConfig
 from diptych.spec.checks.sizes import check_length, check_sequence
 
-from . import functional
-from .linear import linear
-from .module import Module, config_of
+from .. import functional
+from ..linear import linear
+from ..module import Module, config_of
 
 
 class HeadAttention(Module):

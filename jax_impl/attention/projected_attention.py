@@ -6,18 +6,18 @@ N query heads   K key/value heads   H head width   V value width
 
 from typing import Any, NamedTuple
 
-from torch import Tensor
+from jax import Array
 
 from diptych.spec import RotaryTable
 from diptych.spec.checks.cache import check_cached_call, check_can_cache
 from diptych.spec.checks.sizes import check_kind
 
-from . import functional
-from .functional.cache import Cache, RollingCache, append_rows, empty_cache, join_masks
-from .functional.head_axis import merge_heads
-from .module import Module
-from .position import call_positions
-from .position_bias import add_distances
+from .. import functional
+from ..functional.cache import Cache, RollingCache, append_rows, empty_cache, join_masks
+from ..functional.head_axis import merge_heads
+from ..module import Module
+from ..position import call_positions
+from ..position_bias import add_distances
 
 
 class KeyValue(NamedTuple):
@@ -28,8 +28,8 @@ class KeyValue(NamedTuple):
         value: (..., K, S, H).
     """
 
-    key: Tensor
-    value: Tensor
+    key: Array
+    value: Array
 
 
 class ProjectedAttention(Module):
@@ -57,21 +57,26 @@ class ProjectedAttention(Module):
         config = self.config
         check_can_cache(is_causal=config.score.is_causal)
         return empty_cache(
-            self.out_proj.weight, batch_size, capacity, config.cache_rows, config.score, self.rotary
+            self.out_proj.kernel[...],
+            batch_size,
+            capacity,
+            config.cache_rows,
+            config.score,
+            self.rotary,
         )
 
     def _attend(
         self,
-        query: Tensor,
+        query: Array,
         source: Any,
         key_length: int,
         *,
-        mask: Tensor | None,
-        key_mask: Tensor | None,
-        bias: Tensor | None,
-        offset: int | Tensor,
-        segment_ids: Tensor | tuple[Tensor, Tensor] | None,
-        position_ids: Tensor | tuple[Tensor, Tensor] | None,
+        mask: Array | None,
+        key_mask: Array | None,
+        bias: Array | None,
+        offset: int | Array,
+        segment_ids: Array | tuple[Array, Array] | None,
+        position_ids: Array | tuple[Array, Array] | None,
         cache: Cache | RollingCache | None,
         **options: Any,
     ) -> Any:
@@ -82,7 +87,7 @@ class ProjectedAttention(Module):
             check_cached_call(
                 is_causal=score.is_causal,
                 batch_size=cache.length.shape[0],
-                query=tuple(query.shape),
+                query=query.shape,
                 key_length=key_length,
                 memory=isinstance(source, KeyValue),
                 offset=offset,
@@ -112,7 +117,7 @@ class ProjectedAttention(Module):
             segment_ids=segment_ids,
             scale=score.scale,
             softcap=score.softcap,
-            sinks=self.sinks_param if score.sinks else None,
+            sinks=self.sinks_param[...] if score.sinks else None,
             dropout=self.config.attention_dropout if self.training else 0.0,
             **options,
         )
@@ -121,14 +126,14 @@ class ProjectedAttention(Module):
         # Rows that found no room become NaN: where nothing can be raised, they still show.
         return self.out_proj(merge_heads(rows.refuse(attended))), weights, rows.cache
 
-    def _queries(self, query: Tensor, positions: Tensor, length: int) -> Tensor:
+    def _queries(self, query: Array, positions: Array, length: int) -> Array:
         """Return the heads of the queries (..., N, T, H)."""
         raise NotImplementedError
 
-    def _entries(self, source: Any, positions: Tensor, length: int) -> tuple[Tensor, ...]:
+    def _entries(self, source: Any, positions: Array, length: int) -> tuple[Array, ...]:
         """Return what a cache holds of the keys' and values' source."""
         raise NotImplementedError
 
-    def _keys_and_values(self, *entries: Tensor) -> tuple[Tensor, Tensor]:
+    def _keys_and_values(self, *entries: Array) -> tuple[Array, Array]:
         """Return keys (..., K, S, H) and values (..., K, S, V) of what a cache holds."""
         raise NotImplementedError

@@ -6,9 +6,8 @@ N query heads   K key/value heads   H head width
 
 from typing import Any
 
-from flax import nnx
-from jax import Array
-from jax import numpy as jnp
+import torch
+from torch import Tensor, nn
 
 from diptych.spec import (
     AlibiConfig,
@@ -22,13 +21,13 @@ from diptych.spec import (
 from diptych.spec.checks.cache import check_memory, check_projected
 from diptych.spec.checks.sizes import check_sequence
 
-from .functional.cache import Cache, RollingCache
-from .functional.head_axis import split_heads
-from .linear import linear
-from .module import config_of
-from .norm import norm
-from .position import call_positions, rotate
-from .position_bias import distance_bias
+from ..functional.cache import Cache, RollingCache
+from ..functional.head_axis import split_heads
+from ..linear import linear
+from ..module import config_of
+from ..norm import norm
+from ..position import call_positions, rotate
+from ..position_bias import distance_bias
 from .projected_attention import KeyValue, ProjectedAttention
 
 
@@ -52,7 +51,6 @@ class MultiHeadAttention(ProjectedAttention):
         rotary: How queries and keys are rotated by their positions, if they are.
         qk_norm: Norms of queries and keys, if they have any.
         position_bias: What is added to the scores for the distance of a key, if anything.
-        rngs: Where the parameters are drawn from.
 
     Raises:
         ValueError: If a size is below 1 or does not divide another, or the rate is outside [0, 1).
@@ -73,45 +71,39 @@ class MultiHeadAttention(ProjectedAttention):
         rotary: RotaryConfig | None = None,
         qk_norm: QKNormConfig | None = None,
         position_bias: RelativeBiasConfig | AlibiConfig | None = None,
-        rngs: nnx.Rngs,
     ):
         super().__init__()
         self.config = config = config_of(AttentionConfig, locals())
         N, K, H = config.sizes
         q_bias, k_bias, v_bias = config.biases
-        self.q_proj = linear(d_model, N * H, bias=q_bias, rngs=rngs)
-        self.k_proj = linear(config.key_width, K * H, bias=k_bias, rngs=rngs)
-        self.v_proj = linear(config.key_width, K * H, bias=v_bias, rngs=rngs)
-        self.out_proj = linear(N * H, d_model, bias=out_bias, rngs=rngs)
+        self.q_proj = linear(d_model, N * H, bias=q_bias)
+        self.k_proj = linear(config.key_width, K * H, bias=k_bias)
+        self.v_proj = linear(config.key_width, K * H, bias=v_bias)
+        self.out_proj = linear(N * H, d_model, bias=out_bias)
         if score.sinks:
-            self.sinks_param = nnx.Param(jnp.zeros(N, jnp.float32))
-        self.q_norm = (
-            None if qk_norm is None else norm(qk_norm.norm, qk_norm.width(N, H), rngs=rngs)
-        )
-        self.k_norm = (
-            None if qk_norm is None else norm(qk_norm.norm, qk_norm.width(K, H), rngs=rngs)
-        )
+            self.sinks_param = nn.Parameter(torch.zeros(N))
+        self.q_norm = None if qk_norm is None else norm(qk_norm.norm, qk_norm.width(N, H))
+        self.k_norm = None if qk_norm is None else norm(qk_norm.norm, qk_norm.width(K, H))
         # A table beside the parameters: as one of them it would be cast, saved or trained.
         self.rotary = None if rotary is None else RotaryTable(rotary, H)
-        self.position_bias = distance_bias(position_bias, N, rngs=rngs)
+        self.position_bias = distance_bias(position_bias, N)
 
-    def __call__(
+    def forward(
         self,
-        query: Array,
-        key: Array | None = None,
-        value: Array | None = None,
-        mask: Array | None = None,
+        query: Tensor,
+        key: Tensor | None = None,
+        value: Tensor | None = None,
+        mask: Tensor | None = None,
         *,
-        key_mask: Array | None = None,
-        bias: Array | None = None,
-        offset: int | Array = 0,
-        segment_ids: Array | tuple[Array, Array] | None = None,
-        position_ids: Array | tuple[Array, Array] | None = None,
+        key_mask: Tensor | None = None,
+        bias: Tensor | None = None,
+        offset: int | Tensor = 0,
+        segment_ids: Tensor | tuple[Tensor, Tensor] | None = None,
+        position_ids: Tensor | tuple[Tensor, Tensor] | None = None,
         memory: KeyValue | None = None,
         cache: Cache | RollingCache | None = None,
         need_weights: bool = True,
-        rng_key: Array | None = None,
-    ) -> tuple[Array, Array | None] | tuple[Array, Array | None, Cache | RollingCache]:
+    ) -> tuple[Tensor, Tensor | None] | tuple[Tensor, Tensor | None, Cache | RollingCache]:
         """Project, attend in each head, project back.
 
         Args:
@@ -132,8 +124,6 @@ class MultiHeadAttention(ProjectedAttention):
             memory: What ``project`` returned, instead of key and value.
             cache: Earlier positions, from ``new_cache`` or the last call; the new rows follow them.
             need_weights: Whether to return the weights.
-            rng_key: Key of the dropout's draw. In training, an attention dropout above 0 without
-                it is a ValueError.
 
         Returns:
             Output (..., T, D) and weights (..., N, T, S), after the softmax, before dropout, or
@@ -145,7 +135,7 @@ class MultiHeadAttention(ProjectedAttention):
                 other.
             TypeError: If a dtype does not fit.
         """
-        check_sequence(query.shape, self.config.d_model)
+        check_sequence(tuple(query.shape), self.config.d_model)
         check_memory(
             memory=memory is not None,
             key=key is not None or value is not None,
@@ -154,7 +144,7 @@ class MultiHeadAttention(ProjectedAttention):
         key = query if key is None else key
         value = key if value is None else value
         if memory is None:
-            check_projected(key.shape, value.shape, self.config.key_width)
+            check_projected(tuple(key.shape), tuple(value.shape), self.config.key_width)
         S = key.shape[-2] if memory is None else memory.key.shape[-2]
         source = (key, value) if memory is None else memory
         return self._attend(
@@ -169,15 +159,14 @@ class MultiHeadAttention(ProjectedAttention):
             position_ids=position_ids,
             cache=cache,
             need_weights=need_weights,
-            rng_key=rng_key,
         )
 
     def project(
         self,
-        key: Array,
-        value: Array | None = None,
+        key: Tensor,
+        value: Tensor | None = None,
         *,
-        position_ids: Array | None = None,
+        position_ids: Tensor | None = None,
     ) -> KeyValue:
         """Project keys and values once, to be given as ``memory=`` any number of times.
 
@@ -193,16 +182,16 @@ class MultiHeadAttention(ProjectedAttention):
             ValueError: If a shape does not fit.
         """
         value = key if value is None else value
-        check_projected(key.shape, value.shape, self.config.key_width)
+        check_projected(tuple(key.shape), tuple(value.shape), self.config.key_width)
         S = key.shape[-2]
         at = call_positions(key, S, offset=0, position_ids=position_ids)
         return self._entries((key, value), at.keys, S)
 
-    def _queries(self, query: Array, positions: Array, length: int) -> Array:
+    def _queries(self, query: Tensor, positions: Tensor, length: int) -> Tensor:
         N = self.config.num_heads
         return self._heads(self.q_proj, self.q_norm, query, N, positions, length)
 
-    def _entries(self, source: Any, positions: Array, length: int) -> KeyValue:
+    def _entries(self, source: Any, positions: Tensor, length: int) -> KeyValue:
         if isinstance(source, KeyValue):
             return source
         key, value = source
@@ -210,16 +199,16 @@ class MultiHeadAttention(ProjectedAttention):
         heads = self._heads(self.k_proj, self.k_norm, key, K, positions, length)  # (..., K, S, H)
         return KeyValue(heads, split_heads(self.v_proj(value), K))
 
-    def _keys_and_values(self, *entries: Array) -> tuple[Array, Array]:
+    def _keys_and_values(self, *entries: Tensor) -> tuple[Tensor, Tensor]:
         key, value = entries
         N, K, _ = self.config.sizes
         if key.ndim == 3 and K < N:  # the function groups heads only beside a batch axis
-            key, value = (jnp.repeat(x, N // K, -3) for x in entries)  # (N, S, H)
+            key, value = (x.repeat_interleave(N // K, -3) for x in entries)  # (N, S, H)
         return key, value
 
     def _heads(
-        self, proj: Any, norm: Any, x: Array, number: int, positions: Array, length: int
-    ) -> Array:
+        self, proj: Any, norm: Any, x: Tensor, number: int, positions: Tensor, length: int
+    ) -> Tensor:
         """Project, normalise and rotate; return (..., number, T, H)."""
         x = proj(x)
         over = None if self.config.qk_norm is None else self.config.qk_norm.over

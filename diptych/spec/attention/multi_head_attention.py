@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .checks.sizes import (
+from ..checks.sizes import (
     check_boolean,
     check_choice,
     check_divides,
@@ -12,10 +12,10 @@ from .checks.sizes import (
     check_positive,
     check_rate,
 )
-from .config import Config, Leaf, Leaves, linear_leaves, under
-from .norm import NormConfig
-from .position_bias import AlibiConfig, PositionBiasConfig, RelativeBiasConfig
-from .rotary import RotaryConfig
+from ..config import Config, Leaf, Leaves, linear_leaves, under
+from ..norm import NormConfig
+from ..position_bias import AlibiConfig, PositionBiasConfig, RelativeBiasConfig
+from ..rotary import RotaryConfig
 from .scaled_dot_product_attention import ScoreConfig
 
 

@@ -4,13 +4,13 @@ B batch   T query positions   S key positions   N query heads   K key/value head
 H head width
 """
 
-from torch import Tensor
+from jax import Array
 
 from diptych.spec import ScaledDotProductAttentionConfig, ScoreConfig
 from diptych.spec.checks.sizes import check_width
 
-from . import functional
-from .module import Module, config_of
+from .. import functional
+from ..module import Module, config_of
 
 
 class ScaledDotProductAttention(Module):
@@ -35,19 +35,20 @@ class ScaledDotProductAttention(Module):
         super().__init__()
         self.config = config_of(ScaledDotProductAttentionConfig, locals())
 
-    def forward(
+    def __call__(
         self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        mask: Tensor | None = None,
+        query: Array,
+        key: Array,
+        value: Array,
+        mask: Array | None = None,
         *,
-        key_mask: Tensor | None = None,
-        bias: Tensor | None = None,
-        offset: int | Tensor = 0,
-        segment_ids: Tensor | tuple[Tensor, Tensor] | None = None,
+        key_mask: Array | None = None,
+        bias: Array | None = None,
+        offset: int | Array = 0,
+        segment_ids: Array | tuple[Array, Array] | None = None,
         need_weights: bool = True,
-    ) -> tuple[Tensor, Tensor | None]:
+        rng_key: Array | None = None,
+    ) -> tuple[Array, Array | None]:
         """Average the values by the softmax of query-key products.
 
         Args:
@@ -61,6 +62,8 @@ class ScaledDotProductAttention(Module):
             offset: Position of the first query among the keys.
             segment_ids: A query sees the keys of its own segment.
             need_weights: Whether to return the weights.
+            rng_key: Key of the dropout's draw. In training, an attention dropout above 0 without
+                it is a ValueError.
 
         Returns:
             Output (..., T, V) and weights (..., T, S), or None.
@@ -69,7 +72,7 @@ class ScaledDotProductAttention(Module):
             ValueError: If the query's width is not ``d_k``, or another shape does not fit.
             TypeError: If a dtype does not fit.
         """
-        check_width(tuple(query.shape), self.config.d_k)
+        check_width(query.shape, self.config.d_k)
         score = self.config.score
         return functional.scaled_dot_product_attention(
             query,
@@ -86,4 +89,5 @@ class ScaledDotProductAttention(Module):
             softcap=score.softcap,
             dropout=self.config.attention_dropout if self.training else 0.0,
             need_weights=need_weights,
+            rng_key=rng_key,
         )

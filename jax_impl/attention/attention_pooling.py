@@ -10,10 +10,10 @@ from jax.nn.initializers import normal
 
 from diptych.spec import AttentionConfig, AttentionPoolingConfig, FeedForwardConfig, NormConfig
 
-from .feed_forward import FeedForward
-from .module import Module, config_of
+from ..feed_forward import FeedForward
+from ..module import Module, config_of
+from ..norm import norm as new_norm
 from .multi_head_attention import MultiHeadAttention
-from .norm import norm as new_norm
 
 
 class AttentionPooling(Module):

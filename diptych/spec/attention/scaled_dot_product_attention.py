@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .checks.attention import window_sides
-from .checks.sizes import check_above_zero, check_boolean, check_kind, check_positive, check_rate
-from .config import Config
+from ..checks.attention import window_sides
+from ..checks.sizes import check_above_zero, check_boolean, check_kind, check_positive, check_rate
+from ..config import Config
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""What the attentions are, before any framework."""
