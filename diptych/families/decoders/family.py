@@ -90,10 +90,10 @@ class DecoderFamily(Family):
         for flag, name in self.flags.items():
             if values[flag] is None:
                 values[flag] = f"{prefix}{name}" in shapes
-        numbers = [name for name in self.experts if values[name] is not None]
-        for number in (key, *numbers[:1]):
-            check_layer_count(values[number], shapes, number)
+        check_layer_count(values[key], shapes, key)
         config = self.read(values)
+        for number in [name for name in self.experts if values[name] is not None][:1]:
+            check_layer_count(values[number], shapes, number)
         return config if self._has_head(values, variants) else replace(config, head=None)
 
     def _has_head(self, values: Mapping[str, Any], variants: Variants) -> bool:
