@@ -7,14 +7,7 @@ or one such object for every type of layer. Both are read, and both are written.
 from collections.abc import Mapping
 from typing import Any
 
-from ..spec import (
-    DynamicScaling,
-    LinearScaling,
-    Llama3Scaling,
-    LongRopeScaling,
-    RotaryConfig,
-    YarnScaling,
-)
+from .. import spec
 from .settings import NUMBER, SIZE, Setting
 
 ROPE_SETTINGS = {
@@ -59,7 +52,7 @@ def read_rotary(
     layer_type: str | None = None,
     interleaved: bool = False,
     partial: float | None = None,
-) -> RotaryConfig:
+) -> spec.RotaryConfig:
     """Return how a family's settings rotate.
 
     Args:
@@ -102,7 +95,7 @@ def read_rotary(
     except KeyError as error:
         raise ValueError(f"{where}: rope_type {kind!r} needs {error.args[0]}") from None
     dim = int(head_dim * part)
-    return RotaryConfig(
+    return spec.RotaryConfig(
         theta=float(theta),
         dim=None if dim == head_dim else dim,
         interleaved=interleaved,
@@ -110,7 +103,7 @@ def read_rotary(
     )
 
 
-def write_rotary(rotary: RotaryConfig, head_dim: int) -> dict[str, Any]:
+def write_rotary(rotary: spec.RotaryConfig, head_dim: int) -> dict[str, Any]:
     """Return the settings of a rotation, in both spellings.
 
     Args:
@@ -125,24 +118,24 @@ def write_rotary(rotary: RotaryConfig, head_dim: int) -> dict[str, Any]:
         "rope_scaling": None if old == {"rope_type": "default"} else old,
         "rope_parameters": {**scaling, "rope_theta": theta},
     }
-    if isinstance(rotary.scaling, DynamicScaling):
+    if isinstance(rotary.scaling, spec.DynamicScaling):
         settings["max_position_embeddings"] = rotary.scaling.max_seq_len
     if "partial_rotary_factor" in scaling:
         settings["partial_rotary_factor"] = scaling["partial_rotary_factor"]
     return settings
 
 
-def rotary_object(rotary: RotaryConfig, head_dim: int) -> dict[str, Any]:
+def rotary_object(rotary: spec.RotaryConfig, head_dim: int) -> dict[str, Any]:
     """Return one object of ``rope_parameters``."""
     scaling = rotary.scaling
     found: dict[str, Any] = {"rope_type": "default", "rope_theta": rotary.theta}
     if rotary.dim is not None:
         found["partial_rotary_factor"] = rotary.dim / head_dim
-    if isinstance(scaling, LinearScaling):
+    if isinstance(scaling, spec.LinearScaling):
         found |= {"rope_type": "linear", "factor": scaling.factor}
-    elif isinstance(scaling, DynamicScaling):
+    elif isinstance(scaling, spec.DynamicScaling):
         found |= {"rope_type": "dynamic", "factor": scaling.factor}
-    elif isinstance(scaling, Llama3Scaling):
+    elif isinstance(scaling, spec.Llama3Scaling):
         found |= {
             "rope_type": "llama3",
             "factor": scaling.factor,
@@ -150,13 +143,13 @@ def rotary_object(rotary: RotaryConfig, head_dim: int) -> dict[str, Any]:
             "high_freq_factor": scaling.high_freq_factor,
             _LENGTH: scaling.max_seq_len,
         }
-    elif isinstance(scaling, YarnScaling):
+    elif isinstance(scaling, spec.YarnScaling):
         found |= {"rope_type": "yarn", "factor": scaling.factor, _LENGTH: scaling.max_seq_len}
-        plain = YarnScaling(factor=scaling.factor, max_seq_len=scaling.max_seq_len)
+        plain = spec.YarnScaling(factor=scaling.factor, max_seq_len=scaling.max_seq_len)
         for key in _YARN:
             if getattr(scaling, key) != getattr(plain, key):
                 found[key] = getattr(scaling, key)
-    elif isinstance(scaling, LongRopeScaling):
+    elif isinstance(scaling, spec.LongRopeScaling):
         found |= {
             "rope_type": "longrope",
             "short_factor": list(scaling.short_factor),
@@ -217,12 +210,12 @@ def _scaling(kind: str, settings: Mapping[str, Any], longest: int) -> Any:
     if kind == "default":
         return None
     if kind == "linear":
-        return LinearScaling(factor=settings["factor"])
+        return spec.LinearScaling(factor=settings["factor"])
     if kind == "dynamic":
-        return DynamicScaling(factor=settings["factor"], max_seq_len=longest)
+        return spec.DynamicScaling(factor=settings["factor"], max_seq_len=longest)
     trained = settings[_LENGTH]
     if kind == "llama3":
-        return Llama3Scaling(
+        return spec.Llama3Scaling(
             factor=settings["factor"],
             low_freq_factor=settings["low_freq_factor"],
             high_freq_factor=settings["high_freq_factor"],
@@ -230,12 +223,12 @@ def _scaling(kind: str, settings: Mapping[str, Any], longest: int) -> Any:
         )
     if kind == "yarn":
         options = {key: settings[key] for key in _YARN if key in settings}
-        return YarnScaling(factor=settings["factor"], max_seq_len=trained, **options)
+        return spec.YarnScaling(factor=settings["factor"], max_seq_len=trained, **options)
     attention_factor = settings.get("attention_factor")
     factor = settings.get("factor")
     if factor is None and attention_factor is None:
         factor = longest / trained
-    return LongRopeScaling(
+    return spec.LongRopeScaling(
         short_factor=tuple(settings["short_factor"]),
         long_factor=tuple(settings["long_factor"]),
         max_seq_len=trained,

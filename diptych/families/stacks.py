@@ -5,16 +5,7 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import Any, TypeVar
 
-from ..spec import (
-    AttentionConfig,
-    BlockConfig,
-    Config,
-    DecoderConfig,
-    EncoderConfig,
-    LogitsHeadConfig,
-    NormConfig,
-    TextEmbeddingConfig,
-)
+from .. import spec
 from ..spec.stack import StackConfig
 from .family import Part
 from .settings import require
@@ -37,16 +28,16 @@ class StackKind:
         position_bias: Of one, too.
     """
 
-    attention: type | UnionType = AttentionConfig
+    attention: type | UnionType = spec.AttentionConfig
     rotary: type | UnionType = object
-    feed_forward: type | UnionType = Config
-    embedding: type | UnionType = TextEmbeddingConfig
+    feed_forward: type | UnionType = spec.Config
+    embedding: type | UnionType = spec.TextEmbeddingConfig
     position_bias: type | UnionType = object
 
     def parts(self, stack: StackConfig, place: str = "") -> dict[str, Part]:
         """Return the parts of a stack, by their place in the config of the component."""
         parts: dict[str, Part] = {}
-        if isinstance(stack, EncoderConfig | DecoderConfig):
+        if isinstance(stack, spec.EncoderConfig | spec.DecoderConfig):
             parts[f"{place}embedding"] = Part(stack.embedding, self.embedding)
             parts[f"{place}position_bias"] = Part(stack.position_bias, self.position_bias)
         for i, layer in enumerate(stack.layers):
@@ -66,7 +57,9 @@ def expect(part: object, kind: type[Kind]) -> Kind:
     return part
 
 
-def shortest_cycle(layers: Sequence[BlockConfig]) -> BlockConfig | tuple[BlockConfig, ...]:
+def shortest_cycle(
+    layers: Sequence[spec.BlockConfig],
+) -> spec.BlockConfig | tuple[spec.BlockConfig, ...]:
     """Return the fewest configs that, taking turns, are those of the layers."""
     length = 1
     for length in range(1, len(layers) + 1):
@@ -75,21 +68,21 @@ def shortest_cycle(layers: Sequence[BlockConfig]) -> BlockConfig | tuple[BlockCo
     return layers[0] if length == 1 else tuple(layers[:length])
 
 
-def token_embedding(vocab_size: int, d_model: int, **options: Any) -> TextEmbeddingConfig:
+def token_embedding(vocab_size: int, d_model: int, **options: Any) -> spec.TextEmbeddingConfig:
     """Return the config of a table of tokens; what options do not give is left out."""
     options = {"max_seq_len": None, "num_token_types": 0, "norm": None, "dropout": 0.0} | options
-    return TextEmbeddingConfig(vocab_size=vocab_size, d_model=d_model, **options)
+    return spec.TextEmbeddingConfig(vocab_size=vocab_size, d_model=d_model, **options)
 
 
 def read_decoder(
     values: Mapping[str, Any],
-    layers: BlockConfig | Sequence[BlockConfig],
+    layers: spec.BlockConfig | Sequence[spec.BlockConfig],
     *,
-    norm: NormConfig,
+    norm: spec.NormConfig,
     embed_scale: float | None = None,
     embed_dropout: float = 0.0,
     **head: Any,
-) -> DecoderConfig:
+) -> spec.DecoderConfig:
     """Return a decoder of layers, or of one config for all, with a head.
 
     Args:
@@ -103,20 +96,20 @@ def read_decoder(
     """
     d_model, vocab_size = values["hidden_size"], require(values, "vocab_size")
     num_layers = require(values, "num_hidden_layers")
-    if isinstance(layers, BlockConfig):
+    if isinstance(layers, spec.BlockConfig):
         layers = [layers]
-    return DecoderConfig(
+    return spec.DecoderConfig(
         layer=shortest_cycle(layers),
         num_layers=num_layers,
         embedding=token_embedding(vocab_size, d_model, scale=embed_scale, dropout=embed_dropout),
         final_norm=norm,
-        head=LogitsHeadConfig(
+        head=spec.LogitsHeadConfig(
             d_model=d_model, vocab_size=vocab_size, tied=values["tie_word_embeddings"], **head
         ),
     )
 
 
-def write_ends(config: DecoderConfig) -> dict[str, Any]:
+def write_ends(config: spec.DecoderConfig) -> dict[str, Any]:
     """Return the settings of the token table and, if there is a head, whether it is that table."""
     tied = {} if config.head is None else {"tie_word_embeddings": config.head.tied}
-    return {"vocab_size": expect(config.embedding, TextEmbeddingConfig).vocab_size, **tied}
+    return {"vocab_size": expect(config.embedding, spec.TextEmbeddingConfig).vocab_size, **tied}

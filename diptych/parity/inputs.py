@@ -9,36 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..spec import (
-    AttentionConfig,
-    AttentionPoolingConfig,
-    AudioEncoderConfig,
-    BlockConfig,
-    Config,
-    DecoderConfig,
-    DualEncoderConfig,
-    EmbeddingConfig,
-    EncoderConfig,
-    EncoderDecoderConfig,
-    EncoderWithHeadsConfig,
-    EncoderWithProjectionConfig,
-    FeedForwardConfig,
-    GatedFeedForwardConfig,
-    HeadAttentionConfig,
-    LatentAttentionConfig,
-    LayerNormConfig,
-    LogitsHeadConfig,
-    MixtureOfExpertsConfig,
-    PatchEmbeddingConfig,
-    PositionalEncodingConfig,
-    RelativePositionBiasConfig,
-    RMSNormConfig,
-    ScaledDotProductAttentionConfig,
-    TextEmbeddingConfig,
-    TransformerDecoderLayerConfig,
-    TransformerEncoderLayerConfig,
-    VisionEncoderConfig,
-)
+from .. import spec
 
 LONG = 512
 _EVERYTHING = {"need_weights": True, "need_hidden_states": True}
@@ -58,7 +29,7 @@ class Batch(NamedTuple):
     kwargs: dict[str, Any]
 
 
-def batches(config: Config, *, seed: int = 0) -> tuple[Batch, ...]:
+def batches(config: spec.Config, *, seed: int = 0) -> tuple[Batch, ...]:
     """Return a padded batch and one long input for a component; none where it takes no plain input.
 
     The long input has 512 positions, or as many as the component accepts. A component that reads a
@@ -86,7 +57,7 @@ class _Draw:
             Batch("long input", (self.normal(1, longest, width),), dict(flags)),
         )
 
-    def ids(self, embedding: TextEmbeddingConfig, **flags: Any) -> tuple[Batch, ...]:
+    def ids(self, embedding: spec.TextEmbeddingConfig, **flags: Any) -> tuple[Batch, ...]:
         longest = _longest(embedding)
         T = min(17, longest)
         types = {}
@@ -114,65 +85,65 @@ def _key_mask(lengths: tuple[int, ...], width: int) -> np.ndarray:
     return np.arange(width) < np.array(lengths)[:, None]
 
 
-def _longest(embedding: TextEmbeddingConfig | None) -> int:
+def _longest(embedding: spec.TextEmbeddingConfig | None) -> int:
     limit = embedding.max_seq_len if embedding is not None else None
     return LONG if limit is None else min(LONG, limit)
 
 
 @singledispatch
-def _batches(config: Config, draw: _Draw) -> tuple[Batch, ...]:
+def _batches(config: spec.Config, draw: _Draw) -> tuple[Batch, ...]:
     return ()
 
 
 @_batches.register
 def _vectors(
-    config: FeedForwardConfig
-    | GatedFeedForwardConfig
-    | LayerNormConfig
-    | LogitsHeadConfig
-    | MixtureOfExpertsConfig
-    | RMSNormConfig,
+    config: spec.FeedForwardConfig
+    | spec.GatedFeedForwardConfig
+    | spec.LayerNormConfig
+    | spec.LogitsHeadConfig
+    | spec.MixtureOfExpertsConfig
+    | spec.RMSNormConfig,
     draw: _Draw,
 ) -> tuple[Batch, ...]:
-    if isinstance(config, LogitsHeadConfig) and config.tied:
+    if isinstance(config, spec.LogitsHeadConfig) and config.tied:
         return ()
     return draw.sequences(config.d_model, LONG, key_mask=False)
 
 
 @_batches.register
-def _positioned(config: PositionalEncodingConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _positioned(config: spec.PositionalEncodingConfig, draw: _Draw) -> tuple[Batch, ...]:
     return draw.sequences(config.d_model, min(LONG, config.max_seq_len), key_mask=False)
 
 
 @_batches.register
-def _head(config: HeadAttentionConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _head(config: spec.HeadAttentionConfig, draw: _Draw) -> tuple[Batch, ...]:
     longest = min(LONG, config.max_seq_len)
     return draw.sequences(config.emb_size, longest, key_mask=False, need_weights=True)
 
 
 @_batches.register
-def _attention(config: AttentionConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _attention(config: spec.AttentionConfig, draw: _Draw) -> tuple[Batch, ...]:
     return draw.attention(config.d_model, config.key_width, ())
 
 
 @_batches.register
-def _bare_attention(config: ScaledDotProductAttentionConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _bare_attention(config: spec.ScaledDotProductAttentionConfig, draw: _Draw) -> tuple[Batch, ...]:
     return draw.attention(config.d_k, config.d_k, (3,))
 
 
 @_batches.register
-def _distances(config: RelativePositionBiasConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _distances(config: spec.RelativePositionBiasConfig, draw: _Draw) -> tuple[Batch, ...]:
     short, long = np.arange(3, 8, dtype=np.int32), np.arange(LONG, dtype=np.int32)
     return (Batch("batch", (short, short), {}), Batch("long input", (long, long), {}))
 
 
 @_batches.register
-def _all_ids(config: EmbeddingConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _all_ids(config: spec.EmbeddingConfig, draw: _Draw) -> tuple[Batch, ...]:
     return (Batch("every id", (np.arange(config.num_embeddings),), {}),)
 
 
 @_batches.register
-def _text(config: TextEmbeddingConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _text(config: spec.TextEmbeddingConfig, draw: _Draw) -> tuple[Batch, ...]:
     if config.shared_tokens:
         return ()
     return tuple(Batch(name, args, {}) for name, args, _ in draw.ids(config))
@@ -180,19 +151,19 @@ def _text(config: TextEmbeddingConfig, draw: _Draw) -> tuple[Batch, ...]:
 
 @_batches.register
 def _self_attention(
-    config: LatentAttentionConfig | TransformerEncoderLayerConfig, draw: _Draw
+    config: spec.LatentAttentionConfig | spec.TransformerEncoderLayerConfig, draw: _Draw
 ) -> tuple[Batch, ...]:
     return draw.sequences(config.d_model, LONG, key_mask=True, need_weights=True)
 
 
 @_batches.register
-def _block(config: BlockConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _block(config: spec.BlockConfig, draw: _Draw) -> tuple[Batch, ...]:
     found = draw.sequences(config.d_model, LONG, key_mask=True, need_weights=True)
     return _with_memories(draw, found, config.cross_attention)
 
 
 @_batches.register
-def _decoder_layer(config: TransformerDecoderLayerConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _decoder_layer(config: spec.TransformerDecoderLayerConfig, draw: _Draw) -> tuple[Batch, ...]:
     found = draw.sequences(config.d_model, LONG, key_mask=True, need_weights=True)
     attention = config.block.cross_attention
     assert attention is not None
@@ -203,19 +174,19 @@ def _decoder_layer(config: TransformerDecoderLayerConfig, draw: _Draw) -> tuple[
 
 
 @_batches.register
-def _encoder(config: EncoderConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _encoder(config: spec.EncoderConfig, draw: _Draw) -> tuple[Batch, ...]:
     return _stack(config, draw)
 
 
 @_batches.register
-def _decoder(config: DecoderConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _decoder(config: spec.DecoderConfig, draw: _Draw) -> tuple[Batch, ...]:
     if config.embedding is not None and config.embedding.shared_tokens:
         return ()
     return _with_memories(draw, _stack(config, draw), config.layers[0].cross_attention)
 
 
 @_batches.register
-def _encoder_decoder(config: EncoderDecoderConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _encoder_decoder(config: spec.EncoderDecoderConfig, draw: _Draw) -> tuple[Batch, ...]:
     read = _batches(config.encoder, draw)
     written = _stack(config.decoder, draw)
     found = []
@@ -228,17 +199,17 @@ def _encoder_decoder(config: EncoderDecoderConfig, draw: _Draw) -> tuple[Batch, 
 
 
 @_batches.register
-def _with_heads(config: EncoderWithHeadsConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _with_heads(config: spec.EncoderWithHeadsConfig, draw: _Draw) -> tuple[Batch, ...]:
     return _batches(config.encoder, draw)
 
 
 @_batches.register
-def _pooling(config: AttentionPoolingConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _pooling(config: spec.AttentionPoolingConfig, draw: _Draw) -> tuple[Batch, ...]:
     return draw.sequences(config.attention.key_width, LONG, key_mask=True)
 
 
 @_batches.register
-def _patches(config: PatchEmbeddingConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _patches(config: spec.PatchEmbeddingConfig, draw: _Draw) -> tuple[Batch, ...]:
     images = draw.normal(3, config.num_channels, *config.sides)
     found = (Batch("batch", (images,), {}),)
     if not config.mask_token:
@@ -248,13 +219,13 @@ def _patches(config: PatchEmbeddingConfig, draw: _Draw) -> tuple[Batch, ...]:
 
 
 @_batches.register
-def _vision(config: VisionEncoderConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _vision(config: spec.VisionEncoderConfig, draw: _Draw) -> tuple[Batch, ...]:
     found = _batches(config.embedding, draw)
     return tuple(batch._replace(kwargs=_EVERYTHING | batch.kwargs) for batch in found)
 
 
 @_batches.register
-def _audio(config: AudioEncoderConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _audio(config: spec.AudioEncoderConfig, draw: _Draw) -> tuple[Batch, ...]:
     longest = min(LONG, config.max_seq_len)
     return tuple(
         Batch(name, (draw.normal(B, config.num_mel_bins, 2 * T),), dict(_EVERYTHING))
@@ -263,12 +234,12 @@ def _audio(config: AudioEncoderConfig, draw: _Draw) -> tuple[Batch, ...]:
 
 
 @_batches.register
-def _with_projection(config: EncoderWithProjectionConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _with_projection(config: spec.EncoderWithProjectionConfig, draw: _Draw) -> tuple[Batch, ...]:
     return _batches(config.encoder, draw)
 
 
 @_batches.register
-def _dual(config: DualEncoderConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _dual(config: spec.DualEncoderConfig, draw: _Draw) -> tuple[Batch, ...]:
     """Every batch of images beside each batch of texts."""
     images = _batches(config.image, draw)
     texts = _batches(config.text, draw)
@@ -280,14 +251,14 @@ def _dual(config: DualEncoderConfig, draw: _Draw) -> tuple[Batch, ...]:
     return tuple(found)
 
 
-def _stack(config: EncoderConfig | DecoderConfig, draw: _Draw) -> tuple[Batch, ...]:
+def _stack(config: spec.EncoderConfig | spec.DecoderConfig, draw: _Draw) -> tuple[Batch, ...]:
     if config.embedding is None:
         return draw.sequences(config.d_model, LONG, key_mask=True, **_EVERYTHING)
     return draw.ids(config.embedding, **_EVERYTHING)
 
 
 def _with_memories(
-    draw: _Draw, found: tuple[Batch, ...], attention: AttentionConfig | None
+    draw: _Draw, found: tuple[Batch, ...], attention: spec.AttentionConfig | None
 ) -> tuple[Batch, ...]:
     if attention is None:
         return found

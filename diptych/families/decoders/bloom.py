@@ -3,17 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ... import spec
 from ...rules import Transform
-from ...spec import (
-    AlibiConfig,
-    AttentionConfig,
-    BlockConfig,
-    DecoderConfig,
-    FeedForwardConfig,
-    LogitsHeadConfig,
-    NormConfig,
-    ScoreConfig,
-)
 from .. import transformers_settings as hf
 from ..fused import both_parts, groups
 from ..modules import Modules
@@ -36,20 +27,20 @@ _MODULES: Modules = {
 }
 
 
-def _read(values: dict[str, Any]) -> DecoderConfig:
+def _read(values: dict[str, Any]) -> spec.DecoderConfig:
     # The first files call the width n_embed.
     d_model = values["n_embed"] or require(values, "hidden_size")
     vocab_size = require(values, "vocab_size")
-    norm = NormConfig(eps=values["layer_norm_epsilon"])
-    return DecoderConfig(
-        layer=BlockConfig(
-            attention=AttentionConfig(
+    norm = spec.NormConfig(eps=values["layer_norm_epsilon"])
+    return spec.DecoderConfig(
+        layer=spec.BlockConfig(
+            attention=spec.AttentionConfig(
                 d_model=d_model,
                 num_heads=values["num_attention_heads"] or require(values, "n_head"),
                 attention_dropout=values["attention_dropout"],
-                score=ScoreConfig(is_causal=True),
+                score=spec.ScoreConfig(is_causal=True),
             ),
-            feed_forward=FeedForwardConfig(
+            feed_forward=spec.FeedForwardConfig(
                 d_model=d_model, d_ff=4 * d_model, activation="gelu_tanh"
             ),
             norm=norm,
@@ -58,14 +49,14 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         num_layers=require(values, "n_layer"),
         embedding=token_embedding(vocab_size, d_model, norm=norm),
         final_norm=norm,
-        position_bias=AlibiConfig(),
-        head=LogitsHeadConfig(
+        position_bias=spec.AlibiConfig(),
+        head=spec.LogitsHeadConfig(
             d_model=d_model, vocab_size=vocab_size, tied=values["tie_word_embeddings"]
         ),
     )
 
 
-def _write(config: DecoderConfig) -> dict[str, Any]:
+def _write(config: spec.DecoderConfig) -> dict[str, Any]:
     layer = config.layers[0]
     return {
         "attention_dropout": layer.attention.attention_dropout,
@@ -78,8 +69,8 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
     }
 
 
-def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
-    attention = expect(config.layers[0].attention, AttentionConfig)
+def _transforms(config: spec.DecoderConfig) -> Mapping[str, Transform]:
+    attention = expect(config.layers[0].attention, spec.AttentionConfig)
     return both_parts(_QKV, groups(attention))
 
 
@@ -122,7 +113,7 @@ BLOOM = DecoderFamily(
     },
     read=_read,
     write=_write,
-    stack_kind=StackKind(feed_forward=FeedForwardConfig),
+    stack_kind=StackKind(feed_forward=spec.FeedForwardConfig),
     transforms=_transforms,
     prefix="transformer.",
     layers=("h", "n_layer"),

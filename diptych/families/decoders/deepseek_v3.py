@@ -4,18 +4,8 @@ from dataclasses import replace
 from math import log
 from typing import Any
 
+from ... import spec
 from ...rules import Rule
-from ...spec import (
-    BlockConfig,
-    DecoderConfig,
-    GatedFeedForwardConfig,
-    LatentAttentionConfig,
-    MixtureOfExpertsConfig,
-    RotaryConfig,
-    RouterConfig,
-    ScoreConfig,
-    YarnScaling,
-)
 from .. import transformers_settings as hf
 from ..experts import expert_rules
 from ..rope import read_rotary, write_rotary
@@ -44,12 +34,12 @@ _MODULES = {
 _BANKS = (("gate_proj", "gate_param"), ("up_proj", "up_param"), ("down_proj", "down_param"))
 
 
-def _read(values: dict[str, Any]) -> DecoderConfig:
+def _read(values: dict[str, Any]) -> spec.DecoderConfig:
     norm = parts.read_norm(values)
     d_model, rope_dim = require(values, "hidden_size"), values["qk_rope_head_dim"]
     rotary = read_rotary(values, rope_dim, interleaved=values["rope_interleave"])
-    layer = BlockConfig(
-        attention=LatentAttentionConfig(
+    layer = spec.BlockConfig(
+        attention=spec.LatentAttentionConfig(
             d_model=d_model,
             num_heads=require(values, "num_attention_heads"),
             kv_rank=values["kv_lora_rank"],
@@ -62,7 +52,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
             attention_dropout=values["attention_dropout"],
             # theirs has no setting for the eps of these norms
             norm=replace(norm, eps=1e-6),
-            score=ScoreConfig(
+            score=spec.ScoreConfig(
                 is_causal=True, scale=_scale(rotary, values["qk_nope_head_dim"] + rope_dim)
             ),
             rotary=rotary,
@@ -74,13 +64,13 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
     shared = values["n_shared_experts"]
     mixed = replace(
         layer,
-        feed_forward=MixtureOfExpertsConfig(
+        feed_forward=spec.MixtureOfExpertsConfig(
             d_model=d_model,
             d_ff=width,
             num_experts=require(values, "n_routed_experts"),
             top_k=values["num_experts_per_tok"],
             activation=hf.read_activation(values, "hidden_act"),
-            router=RouterConfig(
+            router=spec.RouterConfig(
                 scoring="sigmoid",
                 normalize=values["norm_topk_prob"],
                 scale=values["routed_scaling_factor"],
@@ -96,24 +86,24 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
     return read_decoder(values, layers, norm=norm)
 
 
-def _scale(rotary: RotaryConfig, width: int) -> float | None:
+def _scale(rotary: spec.RotaryConfig, width: int) -> float | None:
     """Return the factor on the scores: YaRN's attention factor, squared, goes with it."""
     scaling = rotary.scaling
-    if not isinstance(scaling, YarnScaling) or not scaling.mscale_all_dim:
+    if not isinstance(scaling, spec.YarnScaling) or not scaling.mscale_all_dim:
         return None
     factor = scaling.factor
     mscale = 0.1 * scaling.mscale_all_dim * log(factor) + 1.0 if factor > 1 else 1.0
     return width**-0.5 * mscale * mscale
 
 
-def _write(config: DecoderConfig) -> dict[str, Any]:
-    mixtures = [isinstance(x.feed_forward, MixtureOfExpertsConfig) for x in config.layers]
+def _write(config: spec.DecoderConfig) -> dict[str, Any]:
+    mixtures = [isinstance(x.feed_forward, spec.MixtureOfExpertsConfig) for x in config.layers]
     if True not in mixtures:
         raise ValueError("no layer is a mixture of experts, only some or all")
     layer = config.layers[mixtures.index(True)]
     dense = config.layers[mixtures.index(False)] if False in mixtures else None
-    attention = expect(layer.attention, LatentAttentionConfig)
-    mixture = expect(layer.feed_forward, MixtureOfExpertsConfig)
+    attention = expect(layer.attention, spec.LatentAttentionConfig)
+    mixture = expect(layer.feed_forward, spec.MixtureOfExpertsConfig)
     router = mixture.router
     return {
         "attention_bias": attention.out_bias,
@@ -146,7 +136,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
     }
 
 
-def _experts(config: DecoderConfig, prefix: str) -> list[Rule]:
+def _experts(config: spec.DecoderConfig, prefix: str) -> list[Rule]:
     numbers = [getattr(layer.feed_forward, "num_experts", 0) for layer in config.layers]
     theirs = f"{prefix}{_MIXTURE}.experts"
     return expert_rules(theirs, _OURS, _BANKS, max(numbers), config.leaves())
@@ -203,8 +193,8 @@ DEEPSEEK_V3 = DecoderFamily(
     read=_read,
     write=_write,
     stack_kind=StackKind(
-        attention=LatentAttentionConfig,
-        feed_forward=GatedFeedForwardConfig | MixtureOfExpertsConfig,
+        attention=spec.LatentAttentionConfig,
+        feed_forward=spec.GatedFeedForwardConfig | spec.MixtureOfExpertsConfig,
     ),
     buffers=parts.BUFFERS,
 )

@@ -8,16 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ... import spec
 from ...rules import Transform
-from ...spec import (
-    AlibiConfig,
-    AttentionConfig,
-    BlockConfig,
-    DecoderConfig,
-    FeedForwardConfig,
-    NormConfig,
-    ScoreConfig,
-)
 from .. import transformers_settings as hf
 from ..fused import both_parts, groups
 from ..modules import Modules
@@ -46,7 +38,7 @@ _NORMS: Modules = {
 }
 
 
-def _read(values: dict[str, Any]) -> DecoderConfig:
+def _read(values: dict[str, Any]) -> spec.DecoderConfig:
     d_model = values["n_embed"] or require(values, "hidden_size")
     values = {**values, "hidden_size": d_model}
     num_heads, bias = require(values, "num_attention_heads"), values["bias"]
@@ -55,19 +47,19 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
     num_kv_heads = values["num_kv_heads"] or num_heads
     if not is_new:
         num_kv_heads = 1 if values["multi_query"] else num_heads
-    norm = NormConfig(eps=values["layer_norm_epsilon"])
-    layer = BlockConfig(
-        attention=AttentionConfig(
+    norm = spec.NormConfig(eps=values["layer_norm_epsilon"])
+    layer = spec.BlockConfig(
+        attention=spec.AttentionConfig(
             d_model=d_model,
             num_heads=num_heads,
             num_kv_heads=num_kv_heads,
             qkv_bias=bias,
             out_bias=bias,
             attention_dropout=values["attention_dropout"],
-            score=ScoreConfig(is_causal=True),
+            score=spec.ScoreConfig(is_causal=True),
             rotary=None if is_alibi else read_rotary(values, width),
         ),
-        feed_forward=FeedForwardConfig(
+        feed_forward=spec.FeedForwardConfig(
             d_model=d_model,
             d_ff=values["ffn_hidden_size"] or 4 * d_model,
             activation=hf.read_activation(values, "activation"),
@@ -78,7 +70,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         dropout=values["hidden_dropout"],
     )
     # Falcon scales the sum of products and penalties.
-    alibi = AlibiConfig(scale=width**-0.5) if is_alibi else None
+    alibi = spec.AlibiConfig(scale=width**-0.5) if is_alibi else None
     return replace(read_decoder(values, layer, norm=norm), position_bias=alibi)
 
 
@@ -93,9 +85,9 @@ def _placement(values: Mapping[str, Any]) -> str:
     return "parallel_shared" if values["parallel_attn"] else "pre"
 
 
-def _write(config: DecoderConfig) -> dict[str, Any]:
+def _write(config: spec.DecoderConfig) -> dict[str, Any]:
     layer = config.layers[0]
-    attention = expect(layer.attention, AttentionConfig)
+    attention = expect(layer.attention, spec.AttentionConfig)
     num_heads, num_kv_heads, width = attention.sizes
     is_grouped = layer.norm_placement == "parallel" or 1 < num_kv_heads < num_heads
     return {
@@ -121,13 +113,13 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
     }
 
 
-def _select(config: DecoderConfig) -> Modules:
+def _select(config: spec.DecoderConfig) -> Modules:
     norms = _PARALLEL_NORMS if config.layers[0].norm_placement == "parallel" else _NORMS
     return {**_MODULES, **norms}
 
 
-def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
-    attention = expect(config.layers[0].attention, AttentionConfig)
+def _transforms(config: spec.DecoderConfig) -> Mapping[str, Transform]:
+    attention = expect(config.layers[0].attention, spec.AttentionConfig)
     return both_parts(_QKV, groups(attention))
 
 
@@ -170,7 +162,7 @@ FALCON = DecoderFamily(
     },
     read=_read,
     write=_write,
-    stack_kind=StackKind(feed_forward=FeedForwardConfig),
+    stack_kind=StackKind(feed_forward=spec.FeedForwardConfig),
     transforms=_transforms,
     prefix="transformer.",
     layers=("h", "num_hidden_layers"),

@@ -2,17 +2,8 @@
 
 from typing import Any
 
+from ... import spec
 from ...rules import Chain, Split, Transform, Transpose
-from ...spec import (
-    AttentionConfig,
-    BlockConfig,
-    DecoderConfig,
-    FeedForwardConfig,
-    LogitsHeadConfig,
-    NormConfig,
-    ScoreConfig,
-    TextEmbeddingConfig,
-)
 from ...spec.checks.sizes import check_divides
 from .. import transformers_settings as hf
 from ..modules import Modules
@@ -40,21 +31,21 @@ _TRANSFORMS: dict[str, Transform] = {
 }
 
 
-def _read(values: dict[str, Any]) -> DecoderConfig:
+def _read(values: dict[str, Any]) -> spec.DecoderConfig:
     d_model, num_layers = require(values, "n_embd"), require(values, "n_layer")
     vocab_size, num_heads = require(values, "vocab_size"), require(values, "n_head")
     check_divides(num_heads=num_heads, d_model=d_model)
-    norm = NormConfig(eps=values["layer_norm_epsilon"])
+    norm = spec.NormConfig(eps=values["layer_norm_epsilon"])
     scale = None if values["scale_attn_weights"] else 1.0
     layers = tuple(
-        BlockConfig(
-            attention=AttentionConfig(
+        spec.BlockConfig(
+            attention=spec.AttentionConfig(
                 d_model=d_model,
                 num_heads=num_heads,
                 attention_dropout=values["attn_pdrop"],
-                score=ScoreConfig(is_causal=True, scale=each),
+                score=spec.ScoreConfig(is_causal=True, scale=each),
             ),
-            feed_forward=FeedForwardConfig(
+            feed_forward=spec.FeedForwardConfig(
                 d_model=d_model,
                 d_ff=values["n_inner"] or 4 * d_model,
                 activation=hf.read_activation(values, "activation_function"),
@@ -64,10 +55,10 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         )
         for each in _scales(values, scale, d_model, num_heads, num_layers)
     )
-    return DecoderConfig(
+    return spec.DecoderConfig(
         layer=shortest_cycle(layers),
         num_layers=num_layers,
-        embedding=TextEmbeddingConfig(
+        embedding=spec.TextEmbeddingConfig(
             vocab_size=vocab_size,
             d_model=d_model,
             max_seq_len=require(values, "n_positions"),
@@ -76,7 +67,7 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
             dropout=values["embd_pdrop"],
         ),
         final_norm=norm,
-        head=LogitsHeadConfig(
+        head=spec.LogitsHeadConfig(
             d_model=d_model, vocab_size=vocab_size, tied=values["tie_word_embeddings"]
         ),
     )
@@ -92,9 +83,9 @@ def _scales(
     return [first / (i + 1) for i in range(num_layers)]
 
 
-def _write(config: DecoderConfig) -> dict[str, Any]:
+def _write(config: spec.DecoderConfig) -> dict[str, Any]:
     layer = config.layers[0]
-    embedding = expect(config.embedding, TextEmbeddingConfig)
+    embedding = expect(config.embedding, spec.TextEmbeddingConfig)
     scales = [each.attention.score.scale for each in config.layers]
     by_layer = len(scales) > 1 and len(set(scales)) > 1
     first = (config.d_model // layer.attention.num_heads) ** -0.5
@@ -156,7 +147,7 @@ GPT2 = DecoderFamily(
     },
     read=_read,
     write=_write,
-    stack_kind=StackKind(feed_forward=FeedForwardConfig),
+    stack_kind=StackKind(feed_forward=spec.FeedForwardConfig),
     transforms=lambda config: _TRANSFORMS,
     prefix="transformer.",
     layers=("h", "n_layer"),

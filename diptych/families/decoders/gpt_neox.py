@@ -3,16 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ... import spec
 from ...rules import Transform
-from ...spec import (
-    AttentionConfig,
-    BlockConfig,
-    DecoderConfig,
-    FeedForwardConfig,
-    NormConfig,
-    RotaryConfig,
-    ScoreConfig,
-)
 from .. import transformers_settings as hf
 from ..fused import both_parts, groups
 from ..modules import Modules
@@ -35,23 +27,23 @@ _MODULES: Modules = {
 }
 
 
-def _read(values: dict[str, Any]) -> DecoderConfig:
+def _read(values: dict[str, Any]) -> spec.DecoderConfig:
     d_model, num_heads = require(values, "hidden_size"), require(values, "num_attention_heads")
-    norm, bias = NormConfig(eps=values["layer_norm_eps"]), values["attention_bias"]
+    norm, bias = spec.NormConfig(eps=values["layer_norm_eps"]), values["attention_bias"]
     partial = 0.25 if values["rotary_pct"] is None else values["rotary_pct"]
     # Old files call the base rotary_emb_base.
     theta = values["rotary_emb_base"] or 10000.0
-    layer = BlockConfig(
-        attention=AttentionConfig(
+    layer = spec.BlockConfig(
+        attention=spec.AttentionConfig(
             d_model=d_model,
             num_heads=num_heads,
             qkv_bias=bias,
             out_bias=bias,
             attention_dropout=values["attention_dropout"],
-            score=ScoreConfig(is_causal=True),
+            score=spec.ScoreConfig(is_causal=True),
             rotary=read_rotary(values, d_model // num_heads, theta=theta, partial=partial),
         ),
-        feed_forward=FeedForwardConfig(
+        feed_forward=spec.FeedForwardConfig(
             d_model=d_model,
             d_ff=require(values, "intermediate_size"),
             activation=hf.read_activation(values, "hidden_act"),
@@ -63,10 +55,10 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
     return read_decoder(values, layer, norm=norm, embed_dropout=values["hidden_dropout"])
 
 
-def _write(config: DecoderConfig) -> dict[str, Any]:
+def _write(config: spec.DecoderConfig) -> dict[str, Any]:
     layer = config.layers[0]
-    attention = expect(layer.attention, AttentionConfig)
-    rotation, width = expect(attention.rotary, RotaryConfig), attention.sizes[2]
+    attention = expect(layer.attention, spec.AttentionConfig)
+    rotation, width = expect(attention.rotary, spec.RotaryConfig), attention.sizes[2]
     rotary = write_rotary(rotation, width)
     dim = rotation.dim or width
     return {
@@ -89,8 +81,8 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
     } | {"rope_parameters": rotary["rope_parameters"] | {"partial_rotary_factor": dim / width}}
 
 
-def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
-    attention = expect(config.layers[0].attention, AttentionConfig)
+def _transforms(config: spec.DecoderConfig) -> Mapping[str, Transform]:
+    attention = expect(config.layers[0].attention, spec.AttentionConfig)
     return both_parts(_QKV, groups(attention))
 
 
@@ -127,7 +119,7 @@ GPT_NEOX = DecoderFamily(
     },
     read=_read,
     write=_write,
-    stack_kind=StackKind(rotary=RotaryConfig, feed_forward=FeedForwardConfig),
+    stack_kind=StackKind(rotary=spec.RotaryConfig, feed_forward=spec.FeedForwardConfig),
     transforms=_transforms,
     prefix="gpt_neox.",
     head="embed_out",

@@ -6,15 +6,8 @@ Experts are banks (E, in, out); of the hidden channels of ``gate_up_proj`` the e
 from collections.abc import Mapping
 from typing import Any
 
+from ... import spec
 from ...rules import Chain, Permute, Split, Transform
-from ...spec import (
-    BlockConfig,
-    DecoderConfig,
-    MixtureOfExpertsConfig,
-    RotaryConfig,
-    RouterConfig,
-    ScoreConfig,
-)
 from .. import transformers_settings as hf
 from ..modules import Modules
 from ..rope import read_rotary
@@ -40,24 +33,24 @@ _BANKS: Modules = {
 _SINKS: Modules = {"layers.{i}.self_attn.sinks": "layers.{i}.attention.sinks_param"}
 
 
-def _read(values: dict[str, Any]) -> DecoderConfig:
+def _read(values: dict[str, Any]) -> spec.DecoderConfig:
     norm = parts.read_norm(values)
     if not values["rope_parameters"] and not values["rope_scaling"]:
         require(values | {"rope_parameters": None}, "rope_parameters")
     experts = [values[key] for key in ("num_experts_per_tok", "experts_per_token")]
     rotary = read_rotary(values, parts.head_dim(values), theta=150000.0)
-    layer = BlockConfig(
+    layer = spec.BlockConfig(
         attention=parts.read_attention(
-            values, score=ScoreConfig(is_causal=True, sinks=True), rotary=rotary
+            values, score=spec.ScoreConfig(is_causal=True, sinks=True), rotary=rotary
         ),
-        feed_forward=MixtureOfExpertsConfig(
+        feed_forward=spec.MixtureOfExpertsConfig(
             d_model=values["hidden_size"],
             d_ff=require(values, "intermediate_size"),
             num_experts=require(values, "num_local_experts"),
             top_k=next((number for number in experts if number is not None), 4),
             activation="clamped_swiglu",
             bias=True,
-            router=RouterConfig(scoring="softmax_of_top", bias=True),
+            router=spec.RouterConfig(scoring="softmax_of_top", bias=True),
         ),
         norm=norm,
     )
@@ -66,9 +59,9 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
     return read_decoder(values, layers, norm=norm)
 
 
-def _write(config: DecoderConfig) -> dict[str, Any]:
+def _write(config: spec.DecoderConfig) -> dict[str, Any]:
     layer = config.layers[0]
-    mixture = expect(layer.feed_forward, MixtureOfExpertsConfig)
+    mixture = expect(layer.feed_forward, spec.MixtureOfExpertsConfig)
     if mixture.activation != "clamped_swiglu":
         raise ValueError(f"activation={mixture.activation!r}, only 'clamped_swiglu'")
     return {
@@ -80,8 +73,8 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
     }
 
 
-def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
-    mixture = expect(config.layers[0].feed_forward, MixtureOfExpertsConfig)
+def _transforms(config: spec.DecoderConfig) -> Mapping[str, Transform]:
+    mixture = expect(config.layers[0].feed_forward, spec.MixtureOfExpertsConfig)
     order = (*range(0, 2 * mixture.d_ff, 2), *range(1, 2 * mixture.d_ff, 2))
     apart = Chain((Permute(order, -1), Split(2, -1)))
     name = f"{_MIXTURE}.experts.gate_up_proj"
@@ -121,7 +114,7 @@ GPT_OSS = DecoderFamily(
     },
     read=_read,
     write=_write,
-    stack_kind=StackKind(rotary=RotaryConfig, feed_forward=MixtureOfExpertsConfig),
+    stack_kind=StackKind(rotary=spec.RotaryConfig, feed_forward=spec.MixtureOfExpertsConfig),
     transforms=_transforms,
     buffers=parts.BUFFERS,
 )

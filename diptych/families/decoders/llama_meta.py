@@ -6,18 +6,7 @@ Read into an interleaved rotation, with no weight moved. Once in a panel's layou
 
 from typing import Any
 
-from ...spec import (
-    AttentionConfig,
-    BlockConfig,
-    DecoderConfig,
-    GatedFeedForwardConfig,
-    Llama3Scaling,
-    LogitsHeadConfig,
-    NormConfig,
-    RotaryConfig,
-    ScoreConfig,
-    TextEmbeddingConfig,
-)
+from ... import spec
 from .. import transformers_settings as hf
 from ..settings import NUMBER, SIZE, Setting, SettingsTable, require
 from ..stacks import expect, token_embedding
@@ -38,31 +27,33 @@ _MODULES = {
     f"{_LAYER}.feed_forward.w2": f"{_LAYER}.feed_forward.down_proj",
     "norm": "final_norm",
 }
-_SCALED = Llama3Scaling(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, max_seq_len=8192)
+_SCALED = spec.Llama3Scaling(
+    factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, max_seq_len=8192
+)
 """What ``use_scaled_rope`` means in Meta's code, for Llama 3.1."""
 
 
-def _read(values: dict[str, Any]) -> DecoderConfig:
+def _read(values: dict[str, Any]) -> spec.DecoderConfig:
     d_model, num_heads = require(values, "dim"), require(values, "n_heads")
     vocab_size = require(values, "vocab_size")
-    norm = NormConfig(kind="rms", eps=require(values, "norm_eps"))
-    return DecoderConfig(
-        layer=BlockConfig(
-            attention=AttentionConfig(
+    norm = spec.NormConfig(kind="rms", eps=require(values, "norm_eps"))
+    return spec.DecoderConfig(
+        layer=spec.BlockConfig(
+            attention=spec.AttentionConfig(
                 d_model=d_model,
                 num_heads=num_heads,
                 num_kv_heads=values["n_kv_heads"] or num_heads,
                 head_dim=d_model // num_heads,
                 qkv_bias=False,
                 out_bias=False,
-                score=ScoreConfig(is_causal=True),
-                rotary=RotaryConfig(
+                score=spec.ScoreConfig(is_causal=True),
+                rotary=spec.RotaryConfig(
                     theta=float(values["rope_theta"]),
                     interleaved=True,
                     scaling=_SCALED if values["use_scaled_rope"] else None,
                 ),
             ),
-            feed_forward=GatedFeedForwardConfig(
+            feed_forward=spec.GatedFeedForwardConfig(
                 d_model=d_model, d_ff=require(values, "hidden_dim"), activation="silu"
             ),
             norm=norm,
@@ -70,15 +61,15 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         num_layers=require(values, "n_layers"),
         embedding=token_embedding(vocab_size, d_model),
         final_norm=norm,
-        head=LogitsHeadConfig(d_model=d_model, vocab_size=vocab_size, tied=False),
+        head=spec.LogitsHeadConfig(d_model=d_model, vocab_size=vocab_size, tied=False),
     )
 
 
-def _write(config: DecoderConfig) -> dict[str, Any]:
+def _write(config: spec.DecoderConfig) -> dict[str, Any]:
     layer = config.layers[0]
-    embedding = expect(config.embedding, TextEmbeddingConfig)
-    attention = expect(layer.attention, AttentionConfig)
-    rotary = expect(attention.rotary, RotaryConfig)
+    embedding = expect(config.embedding, spec.TextEmbeddingConfig)
+    attention = expect(layer.attention, spec.AttentionConfig)
+    rotary = expect(attention.rotary, spec.RotaryConfig)
     return {
         "dim": config.d_model,
         "hidden_dim": layer.feed_forward.d_ff,

@@ -3,17 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ... import spec
 from ...rules import Split, Transform
-from ...spec import (
-    AlibiConfig,
-    AttentionConfig,
-    BlockConfig,
-    DecoderConfig,
-    FeedForwardConfig,
-    LogitsHeadConfig,
-    NormConfig,
-    ScoreConfig,
-)
 from .. import transformers_settings as hf
 from ..modules import Modules
 from ..settings import NUMBER, SIZE, Setting, SettingsTable, require
@@ -50,25 +41,25 @@ _ATTENTION = SettingsTable(
 )
 
 
-def _read(values: dict[str, Any]) -> DecoderConfig:
+def _read(values: dict[str, Any]) -> spec.DecoderConfig:
     given = values["attn_config"] or {}
     for fault in _ATTENTION.faults(given):
         raise ValueError(f"attn_config.{fault}")
     attention = _ATTENTION.values(given)
     d_model, vocab_size = require(values, "d_model"), require(values, "vocab_size")
-    norm = NormConfig(eps=values["layer_norm_epsilon"], bias=False)
-    return DecoderConfig(
-        layer=BlockConfig(
-            attention=AttentionConfig(
+    norm = spec.NormConfig(eps=values["layer_norm_epsilon"], bias=False)
+    return spec.DecoderConfig(
+        layer=spec.BlockConfig(
+            attention=spec.AttentionConfig(
                 d_model=d_model,
                 num_heads=require(values, "n_heads"),
                 qkv_bias=False,
                 out_bias=False,
                 attention_dropout=attention["attn_pdrop"],
-                score=ScoreConfig(is_causal=True, scale=attention["softmax_scale"]),
+                score=spec.ScoreConfig(is_causal=True, scale=attention["softmax_scale"]),
             ),
             # transformers takes four times the width, whatever expansion_ratio says.
-            feed_forward=FeedForwardConfig(
+            feed_forward=spec.FeedForwardConfig(
                 d_model=d_model, d_ff=4 * d_model, activation="gelu", bias=False
             ),
             norm=norm,
@@ -77,16 +68,16 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         num_layers=require(values, "n_layers"),
         embedding=token_embedding(vocab_size, d_model),
         final_norm=norm,
-        position_bias=AlibiConfig(max_exponent=float(attention["alibi_bias_max"])),
-        head=LogitsHeadConfig(
+        position_bias=spec.AlibiConfig(max_exponent=float(attention["alibi_bias_max"])),
+        head=spec.LogitsHeadConfig(
             d_model=d_model, vocab_size=vocab_size, tied=values["tie_word_embeddings"]
         ),
     )
 
 
-def _write(config: DecoderConfig) -> dict[str, Any]:
+def _write(config: spec.DecoderConfig) -> dict[str, Any]:
     layer = config.layers[0]
-    most = float(expect(config.position_bias, AlibiConfig).max_exponent)
+    most = float(expect(config.position_bias, spec.AlibiConfig).max_exponent)
     return {
         "attn_config": {
             "alibi": True,
@@ -102,7 +93,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
     }
 
 
-def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
+def _transforms(config: spec.DecoderConfig) -> Mapping[str, Transform]:
     return {f"{_QKV}.weight": Split(3)}
 
 
@@ -141,7 +132,7 @@ MPT = DecoderFamily(
     sizes={"vocab_size": ("wte.weight", 0), "d_model": ("wte.weight", 1)},
     read=_read,
     write=_write,
-    stack_kind=StackKind(feed_forward=FeedForwardConfig, position_bias=AlibiConfig),
+    stack_kind=StackKind(feed_forward=spec.FeedForwardConfig, position_bias=spec.AlibiConfig),
     transforms=_transforms,
     prefix="transformer.",
     layers=("blocks", "n_layers"),

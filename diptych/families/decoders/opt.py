@@ -2,16 +2,7 @@
 
 from typing import Any
 
-from ...spec import (
-    AttentionConfig,
-    BlockConfig,
-    DecoderConfig,
-    FeedForwardConfig,
-    LogitsHeadConfig,
-    NormConfig,
-    ScoreConfig,
-    TextEmbeddingConfig,
-)
+from ... import spec
 from .. import transformers_settings as hf
 from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import StackKind, expect, write_ends
@@ -36,22 +27,22 @@ _MODULES = {
 _OFFSET = 2
 
 
-def _read(values: dict[str, Any]) -> DecoderConfig:
+def _read(values: dict[str, Any]) -> spec.DecoderConfig:
     d_model, vocab_size = require(values, "hidden_size"), require(values, "vocab_size")
     width = values["word_embed_proj_dim"] or d_model
     # OPT-350m: narrower tables, projected before positions are added, and back before the head.
     embed_dim = None if width == d_model else width
     bias, is_pre = values["enable_bias"], values["do_layer_norm_before"]
-    layer = BlockConfig(
-        attention=AttentionConfig(
+    layer = spec.BlockConfig(
+        attention=spec.AttentionConfig(
             d_model=d_model,
             num_heads=require(values, "num_attention_heads"),
             qkv_bias=bias,
             out_bias=bias,
             attention_dropout=values["attention_dropout"],
-            score=ScoreConfig(is_causal=True),
+            score=spec.ScoreConfig(is_causal=True),
         ),
-        feed_forward=FeedForwardConfig(
+        feed_forward=spec.FeedForwardConfig(
             d_model=d_model,
             d_ff=require(values, "ffn_dim"),
             activation=hf.read_activation(values, "activation_function"),
@@ -60,10 +51,10 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
         norm_placement="pre" if is_pre else "post",
         dropout=values["dropout"],
     )
-    return DecoderConfig(
+    return spec.DecoderConfig(
         layer=layer,
         num_layers=require(values, "num_hidden_layers"),
-        embedding=TextEmbeddingConfig(
+        embedding=spec.TextEmbeddingConfig(
             vocab_size=vocab_size,
             d_model=d_model,
             max_seq_len=require(values, "max_position_embeddings"),
@@ -75,8 +66,8 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
             embed_bias=False,
             embed_proj_of="sum" if embed_dim is None else "tokens",
         ),
-        final_norm=NormConfig() if is_pre and not values["_remove_final_layer_norm"] else None,
-        head=LogitsHeadConfig(
+        final_norm=spec.NormConfig() if is_pre and not values["_remove_final_layer_norm"] else None,
+        head=spec.LogitsHeadConfig(
             d_model=d_model,
             vocab_size=vocab_size,
             tied=values["tie_word_embeddings"],
@@ -85,9 +76,9 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
     )
 
 
-def _write(config: DecoderConfig) -> dict[str, Any]:
+def _write(config: spec.DecoderConfig) -> dict[str, Any]:
     layer = config.layers[0]
-    embedding = expect(config.embedding, TextEmbeddingConfig)
+    embedding = expect(config.embedding, spec.TextEmbeddingConfig)
     is_pre = layer.norm_placement == "pre"
     return {
         "_remove_final_layer_norm": is_pre and config.final_norm is None,
@@ -140,6 +131,6 @@ OPT = DecoderFamily(
     },
     read=_read,
     write=_write,
-    stack_kind=StackKind(feed_forward=FeedForwardConfig),
+    stack_kind=StackKind(feed_forward=spec.FeedForwardConfig),
     layers=("decoder.layers", "num_hidden_layers"),
 )

@@ -4,15 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...spec import (
-    AttentionConfig,
-    BlockConfig,
-    DecoderConfig,
-    GatedFeedForwardConfig,
-    NormConfig,
-    RotaryConfig,
-    ScoreConfig,
-)
+from ... import spec
 from .. import transformers_settings as hf
 from ..rope import ROPE_SETTINGS, read_rotary, write_rotary
 from ..settings import NUMBER, SIZE, Setting, require
@@ -66,10 +58,10 @@ WINDOWS = {
     "layer_types": Setting(list),
     "sliding_window": Setting(int),
 }
-STACK_KIND = StackKind(rotary=RotaryConfig, feed_forward=GatedFeedForwardConfig)
+STACK_KIND = StackKind(rotary=spec.RotaryConfig, feed_forward=spec.GatedFeedForwardConfig)
 
 
-def read_attention(values: Mapping[str, Any], **options: Any) -> AttentionConfig:
+def read_attention(values: Mapping[str, Any], **options: Any) -> spec.AttentionConfig:
     """Return the attention that the settings describe; options replace what they say."""
     d_model, num_heads = require(values, "hidden_size"), require(values, "num_attention_heads")
     bias = values.get("attention_bias") or False
@@ -79,18 +71,18 @@ def read_attention(values: Mapping[str, Any], **options: Any) -> AttentionConfig
         "qkv_bias": bias,
         "out_bias": bias,
         "attention_dropout": values["attention_dropout"],
-        "score": ScoreConfig(is_causal=True),
+        "score": spec.ScoreConfig(is_causal=True),
     } | options
     if "rotary" not in options:
         options["rotary"] = read_rotary(values, options["head_dim"])
-    return AttentionConfig(d_model=d_model, num_heads=num_heads, **options)
+    return spec.AttentionConfig(d_model=d_model, num_heads=num_heads, **options)
 
 
 def read_feed_forward(
     values: Mapping[str, Any], *, activation: str = "hidden_act", bias: bool = False
-) -> GatedFeedForwardConfig:
+) -> spec.GatedFeedForwardConfig:
     """Return the gated network that the settings describe; ``activation`` is its setting."""
-    return GatedFeedForwardConfig(
+    return spec.GatedFeedForwardConfig(
         d_model=values["hidden_size"],
         d_ff=require(values, "intermediate_size"),
         activation=hf.read_activation(values, activation),
@@ -98,13 +90,13 @@ def read_feed_forward(
     )
 
 
-def read_norm(values: Mapping[str, Any], **options: Any) -> NormConfig:
+def read_norm(values: Mapping[str, Any], **options: Any) -> spec.NormConfig:
     """Return the RMS norm that the settings describe."""
-    return NormConfig(kind="rms", eps=values["rms_norm_eps"], **options)
+    return spec.NormConfig(kind="rms", eps=values["rms_norm_eps"], **options)
 
 
 def write_decoder(
-    config: DecoderConfig, *, activation: str | None = "hidden_act"
+    config: spec.DecoderConfig, *, activation: str | None = "hidden_act"
 ) -> dict[str, Any]:
     """Return the settings that ``read_attention`` and the others read.
 
@@ -113,7 +105,7 @@ def write_decoder(
         activation: The setting of the activation, if there is one.
     """
     layer = config.layers[0]
-    attention, feed_forward = expect(layer.attention, AttentionConfig), layer.feed_forward
+    attention, feed_forward = expect(layer.attention, spec.AttentionConfig), layer.feed_forward
     num_heads, num_kv_heads, width = attention.sizes
     named = {activation: hf.write_activation(feed_forward.activation)} if activation else {}
     return {
@@ -127,7 +119,7 @@ def write_decoder(
         "num_key_value_heads": num_kv_heads,
         "rms_norm_eps": layer.norm.of(1).eps,
         **write_ends(config),
-        **write_rotary(expect(attention.rotary, RotaryConfig), width),
+        **write_rotary(expect(attention.rotary, spec.RotaryConfig), width),
     }
 
 
@@ -155,7 +147,7 @@ def read_windows(values: Mapping[str, Any], types: Sequence[str]) -> list[int | 
     return [require(values, "sliding_window") if each == SLIDING else None for each in types]
 
 
-def write_windows(config: DecoderConfig) -> dict[str, Any]:
+def write_windows(config: spec.DecoderConfig) -> dict[str, Any]:
     """Return the settings of every layer's window."""
     windows = [layer.attention.score.window for layer in config.layers]
     widths = [window for window in windows if window is not None]
@@ -165,7 +157,7 @@ def write_windows(config: DecoderConfig) -> dict[str, Any]:
     }
 
 
-def with_window(layer: BlockConfig, window: int | None) -> BlockConfig:
+def with_window(layer: spec.BlockConfig, window: int | None) -> spec.BlockConfig:
     """Return a layer whose attention sees a window."""
     score = replace(layer.attention.score, window=window)
     return replace(layer, attention=replace(layer.attention, score=score))

@@ -3,16 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from ... import spec
 from ...rules import Rule
-from ...spec import (
-    BlockConfig,
-    DecoderConfig,
-    GatedFeedForwardConfig,
-    MixtureOfExpertsConfig,
-    QKNormConfig,
-    RotaryConfig,
-    RouterConfig,
-)
 from .. import transformers_settings as hf
 from ..experts import expert_rules
 from ..settings import SIZE, Setting, require
@@ -24,24 +16,24 @@ _MIXTURE, _OURS = "layers.{i}.mlp", "layers.{i}.feed_forward"
 _BANKS = (("gate_proj", "gate_param"), ("up_proj", "up_param"), ("down_proj", "down_param"))
 
 
-def _read(values: dict[str, Any]) -> DecoderConfig:
+def _read(values: dict[str, Any]) -> spec.DecoderConfig:
     norm = parts.read_norm(values)
     window = values["sliding_window"] if values["use_sliding_window"] else None
-    dense = BlockConfig(
-        attention=parts.read_attention(values, qk_norm=QKNormConfig(norm=norm)),
+    dense = spec.BlockConfig(
+        attention=parts.read_attention(values, qk_norm=spec.QKNormConfig(norm=norm)),
         feed_forward=parts.read_feed_forward(values),
         norm=norm,
     )
     dense = parts.with_window(dense, window)
     mixed = replace(
         dense,
-        feed_forward=MixtureOfExpertsConfig(
+        feed_forward=spec.MixtureOfExpertsConfig(
             d_model=values["hidden_size"],
             d_ff=require(values, "moe_intermediate_size"),
             num_experts=values["num_experts"] or values["num_local_experts"],
             top_k=values["num_experts_per_tok"],
             activation=hf.read_activation(values, "hidden_act"),
-            router=RouterConfig(scoring="softmax", normalize=values["norm_topk_prob"]),
+            router=spec.RouterConfig(scoring="softmax", normalize=values["norm_topk_prob"]),
         ),
     )
     step, plain = values["decoder_sparse_step"], values["mlp_only_layers"] or []
@@ -52,13 +44,13 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
     return read_decoder(values, layers, norm=norm)
 
 
-def _write(config: DecoderConfig) -> dict[str, Any]:
-    mixtures = [isinstance(x.feed_forward, MixtureOfExpertsConfig) for x in config.layers]
+def _write(config: spec.DecoderConfig) -> dict[str, Any]:
+    mixtures = [isinstance(x.feed_forward, spec.MixtureOfExpertsConfig) for x in config.layers]
     if True not in mixtures:
         raise ValueError("no layer is a mixture of experts, only some or all")
     mixed = config.layers[mixtures.index(True)]
     dense = config.layers[mixtures.index(False)] if False in mixtures else None
-    mixture = expect(mixed.feed_forward, MixtureOfExpertsConfig)
+    mixture = expect(mixed.feed_forward, spec.MixtureOfExpertsConfig)
     window = mixed.attention.score.window
     settings = parts.write_decoder(config)
     return settings | {
@@ -76,7 +68,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
     }
 
 
-def _experts(config: DecoderConfig, prefix: str) -> list[Rule]:
+def _experts(config: spec.DecoderConfig, prefix: str) -> list[Rule]:
     numbers = [getattr(layer.feed_forward, "num_experts", 0) for layer in config.layers]
     theirs = f"{prefix}{_MIXTURE}.experts"
     return expert_rules(theirs, _OURS, _BANKS, max(numbers), config.leaves())
@@ -115,7 +107,8 @@ QWEN3_MOE = DecoderFamily(
     read=_read,
     write=_write,
     stack_kind=StackKind(
-        rotary=RotaryConfig, feed_forward=GatedFeedForwardConfig | MixtureOfExpertsConfig
+        rotary=spec.RotaryConfig,
+        feed_forward=spec.GatedFeedForwardConfig | spec.MixtureOfExpertsConfig,
     ),
     buffers=parts.BUFFERS,
 )

@@ -2,14 +2,7 @@
 
 from typing import Any
 
-from ...spec import (
-    BlockConfig,
-    DecoderConfig,
-    FeedForwardConfig,
-    NormConfig,
-    RotaryConfig,
-    TextEmbeddingConfig,
-)
+from ... import spec
 from .. import transformers_settings as hf
 from ..settings import NUMBER, Setting, require, without
 from ..stacks import StackKind, expect, read_decoder
@@ -23,12 +16,12 @@ _FEED_FORWARD = {
 }
 
 
-def _read(values: dict[str, Any]) -> DecoderConfig:
-    norm = NormConfig(eps=values["norm_epsilon"])
+def _read(values: dict[str, Any]) -> spec.DecoderConfig:
+    norm = spec.NormConfig(eps=values["norm_epsilon"])
     bias = values["use_bias"]
-    layer = BlockConfig(
+    layer = spec.BlockConfig(
         attention=parts.read_attention(values, qkv_bias=bias, out_bias=bias),
-        feed_forward=FeedForwardConfig(
+        feed_forward=spec.FeedForwardConfig(
             d_model=values["hidden_size"],
             d_ff=require(values, "intermediate_size"),
             activation=hf.read_activation(values, "hidden_act"),
@@ -41,9 +34,9 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
     return read_decoder(values, layer, norm=norm, embed_dropout=values["embedding_dropout"])
 
 
-def _write(config: DecoderConfig) -> dict[str, Any]:
+def _write(config: spec.DecoderConfig) -> dict[str, Any]:
     layer = config.layers[0]
-    embedding = expect(config.embedding, TextEmbeddingConfig)
+    embedding = expect(config.embedding, spec.TextEmbeddingConfig)
     settings = parts.write_decoder(config)
     settings["norm_epsilon"] = settings.pop("rms_norm_eps")
     return settings | {
@@ -88,6 +81,6 @@ STARCODER2 = DecoderFamily(
     },
     read=_read,
     write=_write,
-    stack_kind=StackKind(rotary=RotaryConfig, feed_forward=FeedForwardConfig),
+    stack_kind=StackKind(rotary=spec.RotaryConfig, feed_forward=spec.FeedForwardConfig),
     buffers=parts.BUFFERS,
 )

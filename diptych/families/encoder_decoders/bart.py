@@ -3,14 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from ...spec import (
-    DecoderConfig,
-    EncoderConfig,
-    EncoderDecoderConfig,
-    LogitsHeadConfig,
-    NormConfig,
-    TextEmbeddingConfig,
-)
+from ... import spec
 from .. import transformers_settings as hf
 from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import expect
@@ -28,25 +21,25 @@ _ENDS = {
 }
 
 
-def _read(values: dict[str, Any]) -> EncoderDecoderConfig:
+def _read(values: dict[str, Any]) -> spec.EncoderDecoderConfig:
     d_model = require(values, "d_model")
-    embedding = TextEmbeddingConfig(
+    embedding = spec.TextEmbeddingConfig(
         vocab_size=require(values, "vocab_size"),
         d_model=d_model,
         max_seq_len=require(values, "max_position_embeddings"),
         num_token_types=0,
-        norm=NormConfig(),
+        norm=spec.NormConfig(),
         dropout=values["dropout"],
         scale=d_model**0.5 if values["scale_embedding"] else None,
         position_offset=_OFFSET,
     )
-    return EncoderDecoderConfig(
-        encoder=EncoderConfig(
+    return spec.EncoderDecoderConfig(
+        encoder=spec.EncoderConfig(
             layer=parts.read_layer(values, "encoder", norm_placement="post"),
             num_layers=require(values, "encoder_layers"),
             embedding=embedding,
         ),
-        decoder=DecoderConfig(
+        decoder=spec.DecoderConfig(
             layer=parts.read_layer(values, "decoder", norm_placement="post"),
             num_layers=require(values, "decoder_layers"),
             embedding=replace(embedding, shared_tokens=True),
@@ -54,15 +47,15 @@ def _read(values: dict[str, Any]) -> EncoderDecoderConfig:
     )
 
 
-def _read_head(values: dict[str, Any], has_weight: bool, has_bias: bool) -> LogitsHeadConfig:
-    return LogitsHeadConfig(
+def _read_head(values: dict[str, Any], has_weight: bool, has_bias: bool) -> spec.LogitsHeadConfig:
+    return spec.LogitsHeadConfig(
         d_model=values["d_model"], vocab_size=values["vocab_size"], bias=has_bias
     )
 
 
-def _write(encoder: EncoderConfig, decoder: DecoderConfig | None) -> dict[str, Any]:
-    embedding = expect(encoder.embedding, TextEmbeddingConfig)
-    return parts.write_layers(encoder, expect(decoder, DecoderConfig)) | {
+def _write(encoder: spec.EncoderConfig, decoder: spec.DecoderConfig | None) -> dict[str, Any]:
+    embedding = expect(encoder.embedding, spec.TextEmbeddingConfig)
+    return parts.write_layers(encoder, expect(decoder, spec.DecoderConfig)) | {
         "max_position_embeddings": embedding.max_seq_len,
         "scale_embedding": embedding.scale is not None,
     }

@@ -9,15 +9,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from ... import spec
 from ...rules import DELETE, Rule, Tie, Unstack, rule
-from ...spec import (
-    AudioEncoderConfig,
-    Config,
-    DecoderConfig,
-    EncoderConfig,
-    EncoderDecoderConfig,
-    LogitsHeadConfig,
-)
 from ...spec.checks.sizes import Shape
 from ...spec.stack import StackConfig
 from ..family import Family, Part, Variants
@@ -62,16 +55,16 @@ class EncoderDecoderFamily(Family):
 
     architectures: tuple[str, str]
     encoder_architecture: str | None = None
-    encoder: type[EncoderConfig] | type[AudioEncoderConfig] = EncoderConfig
+    encoder: type[spec.EncoderConfig] | type[spec.AudioEncoderConfig] = spec.EncoderConfig
     stack_kind: StackKind = ANY_STACK
-    select: Callable[[Config], Modules] | None = None
+    select: Callable[[spec.Config], Modules] | None = None
     tables: tuple[str, ...]
     table: str = "encoder.embedding.token_embed"
     sizes: Mapping[str, Size]
     layers: Mapping[str, str]
-    read: Callable[[dict[str, Any]], EncoderDecoderConfig]
-    read_head: Callable[[dict[str, Any], bool, bool], LogitsHeadConfig]
-    write: Callable[[Any, DecoderConfig | None], dict[str, Any]]
+    read: Callable[[dict[str, Any]], spec.EncoderDecoderConfig]
+    read_head: Callable[[dict[str, Any], bool, bool], spec.LogitsHeadConfig]
+    write: Callable[[Any, spec.DecoderConfig | None], dict[str, Any]]
     always: tuple[str, ...] = ()
     prefix: str = "model."
     head: str = "lm_head"
@@ -98,13 +91,13 @@ class EncoderDecoderFamily(Family):
             found.append("head_weight")
         return (*prefixed, *found)
 
-    def usual_variants(self, config: Config) -> Variants:
-        has_head = isinstance(config, EncoderDecoderConfig) and config.decoder.head is not None
+    def usual_variants(self, config: spec.Config) -> Variants:
+        has_head = isinstance(config, spec.EncoderDecoderConfig) and config.decoder.head is not None
         return ("prefix",) if has_head and self.prefix else ()
 
     def read_config(
         self, settings: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
-    ) -> Config:
+    ) -> spec.Config:
         values, prefix = {**settings}, self.prefix_in(variants)
         for key, size in self._places(shapes, prefix).items():
             found = axis_size(shapes, size.name, size.axis)
@@ -144,12 +137,12 @@ class EncoderDecoderFamily(Family):
         )
 
     @property
-    def components(self) -> tuple[type[Config], ...]:
+    def components(self) -> tuple[type[spec.Config], ...]:
         alone = (self.encoder,) if self.encoder_architecture else ()
-        return (EncoderDecoderConfig, *alone)
+        return (spec.EncoderDecoderConfig, *alone)
 
-    def parts(self, config: Config) -> Mapping[str, Part]:
-        if not isinstance(config, EncoderDecoderConfig):
+    def parts(self, config: spec.Config) -> Mapping[str, Part]:
+        if not isinstance(config, spec.EncoderDecoderConfig):
             return self.stack_kind.parts(expect(config, StackConfig))
         return (
             {"encoder": Part(config.encoder, self.encoder)}
@@ -157,8 +150,10 @@ class EncoderDecoderFamily(Family):
             | self.stack_kind.parts(config.decoder, "decoder.")
         )
 
-    def write_settings(self, config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
-        if isinstance(config, EncoderDecoderConfig):
+    def write_settings(
+        self, config: spec.Config, source: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        if isinstance(config, spec.EncoderDecoderConfig):
             return self.write(config.encoder, config.decoder)
         return self.write(config, None)
 
@@ -167,26 +162,26 @@ class EncoderDecoderFamily(Family):
         changed = [key for key in self.always if wanted.get(key, known[key]) != known[key]]
         return {key: wanted[key] for key in changed}
 
-    def architecture(self, config: Config) -> str | None:
-        if not isinstance(config, EncoderDecoderConfig):
+    def architecture(self, config: spec.Config) -> str | None:
+        if not isinstance(config, spec.EncoderDecoderConfig):
             return self.encoder_architecture
         return self.architectures[0 if config.decoder.head else 1]
 
-    def read_back(self, config: Config, values: Mapping[str, Any]) -> Config:
+    def read_back(self, config: spec.Config, values: Mapping[str, Any]) -> spec.Config:
         read = self.read({**values})
-        if not isinstance(config, EncoderDecoderConfig):
+        if not isinstance(config, spec.EncoderDecoderConfig):
             return read.encoder
         head = config.decoder.head
         if head is None:
             return read
         return _with_head(read, self.read_head({**values}, not head.tied, head.bias))
 
-    def rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
+    def rules(self, config: spec.Config, variants: Variants) -> tuple[Rule, ...]:
         prefix, leaves = self.prefix_in(variants), config.leaves()
         modules = self.select(config) if self.select else self.modules
-        head = config.decoder.head if isinstance(config, EncoderDecoderConfig) else None
+        head = config.decoder.head if isinstance(config, spec.EncoderDecoderConfig) else None
         table = f"{self.table}.weight"
-        if not isinstance(config, EncoderDecoderConfig):
+        if not isinstance(config, spec.EncoderDecoderConfig):
             modules = {name: str(ours).removeprefix("encoder.") for name, ours in modules.items()}
             table = table.removeprefix("encoder.")
         rules = module_rules(modules, leaves, theirs=prefix)
@@ -208,5 +203,7 @@ class EncoderDecoderFamily(Family):
         return tuple(rules)
 
 
-def _with_head(config: EncoderDecoderConfig, head: LogitsHeadConfig) -> EncoderDecoderConfig:
+def _with_head(
+    config: spec.EncoderDecoderConfig, head: spec.LogitsHeadConfig
+) -> spec.EncoderDecoderConfig:
     return replace(config, decoder=replace(config.decoder, head=head))

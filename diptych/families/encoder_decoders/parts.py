@@ -3,17 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...spec import (
-    AttentionConfig,
-    AudioEncoderConfig,
-    BlockConfig,
-    DecoderConfig,
-    EncoderConfig,
-    FeedForwardConfig,
-    NormConfig,
-    ScoreConfig,
-    TextEmbeddingConfig,
-)
+from ... import spec
 from ...spec.stack import StackConfig
 from .. import transformers_settings as hf
 from ..settings import NUMBER, SIZE, Setting, require
@@ -56,7 +46,7 @@ UNDERSTOOD = {
     "encoder_layers": SIZE,
     "vocab_size": SIZE,
 }
-STACK_KIND = StackKind(feed_forward=FeedForwardConfig)
+STACK_KIND = StackKind(feed_forward=spec.FeedForwardConfig)
 ALIASES = frozenset({"num_hidden_layers"})
 """Other names of settings that say what the encoder's own say; files hold both."""
 
@@ -72,7 +62,7 @@ def read_layer(
     *,
     norm_placement: str,
     qkv_bias: bool | tuple[bool, bool, bool] = True,
-) -> BlockConfig:
+) -> spec.BlockConfig:
     """Return a layer of one half.
 
     Args:
@@ -83,23 +73,23 @@ def read_layer(
     """
     d_model, is_decoder = require(values, "d_model"), stack == "decoder"
 
-    def attention(is_causal: bool) -> AttentionConfig:
-        return AttentionConfig(
+    def attention(is_causal: bool) -> spec.AttentionConfig:
+        return spec.AttentionConfig(
             d_model=d_model,
             num_heads=require(values, f"{stack}_attention_heads"),
             qkv_bias=qkv_bias,
             attention_dropout=values["attention_dropout"],
-            score=ScoreConfig(is_causal=is_causal),
+            score=spec.ScoreConfig(is_causal=is_causal),
         )
 
-    return BlockConfig(
+    return spec.BlockConfig(
         attention=attention(is_decoder),
-        feed_forward=FeedForwardConfig(
+        feed_forward=spec.FeedForwardConfig(
             d_model=d_model,
             d_ff=require(values, f"{stack}_ffn_dim"),
             activation=hf.read_activation(values, "activation_function"),
         ),
-        norm=NormConfig(),
+        norm=spec.NormConfig(),
         norm_placement=norm_placement,
         cross_attention=attention(False) if is_decoder else None,
         dropout=values["dropout"],
@@ -107,7 +97,7 @@ def read_layer(
 
 
 def write_layers(
-    encoder: EncoderConfig | AudioEncoderConfig, decoder: DecoderConfig
+    encoder: spec.EncoderConfig | spec.AudioEncoderConfig, decoder: spec.DecoderConfig
 ) -> dict[str, Any]:
     """Return the settings that ``read_layer`` reads."""
     layer = encoder.layers[0]
@@ -116,7 +106,7 @@ def write_layers(
         "attention_dropout": layer.attention.attention_dropout,
         "d_model": encoder.d_model,
         "dropout": layer.dropout,
-        "vocab_size": expect(decoder.embedding, TextEmbeddingConfig).vocab_size,
+        "vocab_size": expect(decoder.embedding, spec.TextEmbeddingConfig).vocab_size,
     }
     stacks: dict[str, StackConfig] = {"encoder": encoder, "decoder": decoder}
     for name, stack in stacks.items():

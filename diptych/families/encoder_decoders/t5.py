@@ -3,21 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from ...spec import (
-    AttentionConfig,
-    BlockConfig,
-    Config,
-    DecoderConfig,
-    EncoderConfig,
-    EncoderDecoderConfig,
-    FeedForwardConfig,
-    GatedFeedForwardConfig,
-    LogitsHeadConfig,
-    NormConfig,
-    RelativeBiasConfig,
-    ScoreConfig,
-    TextEmbeddingConfig,
-)
+from ... import spec
 from .. import transformers_settings as hf
 from ..modules import Modules
 from ..settings import NUMBER, SIZE, Setting, require
@@ -50,26 +36,26 @@ def _modules(feed_forward: dict[str, str]) -> Modules:
     return modules
 
 
-def _select(config: Config) -> Modules:
-    stack = config.encoder if isinstance(config, EncoderDecoderConfig) else config
-    feed_forward = expect(stack, EncoderConfig).layers[0].feed_forward
-    is_gated = isinstance(feed_forward, GatedFeedForwardConfig)
+def _select(config: spec.Config) -> Modules:
+    stack = config.encoder if isinstance(config, spec.EncoderDecoderConfig) else config
+    feed_forward = expect(stack, spec.EncoderConfig).layers[0].feed_forward
+    is_gated = isinstance(feed_forward, spec.GatedFeedForwardConfig)
     return _modules(_GATED if is_gated else _PLAIN)
 
 
-def _read(values: dict[str, Any]) -> EncoderDecoderConfig:
+def _read(values: dict[str, Any]) -> spec.EncoderDecoderConfig:
     d_model, dropout = require(values, "d_model"), values["dropout_rate"]
-    norm = NormConfig(kind="rms", eps=values["layer_norm_epsilon"])
-    attention = AttentionConfig(
+    norm = spec.NormConfig(kind="rms", eps=values["layer_norm_epsilon"])
+    attention = spec.AttentionConfig(
         d_model=d_model,
         num_heads=require(values, "num_heads"),
         head_dim=require(values, "d_kv"),
         qkv_bias=False,
         out_bias=False,
         attention_dropout=dropout,
-        score=ScoreConfig(scale=1.0),
+        score=spec.ScoreConfig(scale=1.0),
     )
-    layer = BlockConfig(
+    layer = spec.BlockConfig(
         attention=attention,
         feed_forward=_read_feed_forward(values),
         norm=norm,
@@ -77,21 +63,21 @@ def _read(values: dict[str, Any]) -> EncoderDecoderConfig:
     )
     causal = replace(
         layer,
-        attention=replace(attention, score=ScoreConfig(is_causal=True, scale=1.0)),
+        attention=replace(attention, score=spec.ScoreConfig(is_causal=True, scale=1.0)),
         cross_attention=attention,
     )
-    bias = RelativeBiasConfig(
+    bias = spec.RelativeBiasConfig(
         num_buckets=values["relative_attention_num_buckets"] or 32,
         max_distance=values["relative_attention_max_distance"],
     )
     embedding = token_embedding(require(values, "vocab_size"), d_model, dropout=dropout)
     num_layers = require(values, "num_layers")
     ends: dict[str, Any] = {"final_norm": norm, "dropout": dropout}
-    return EncoderDecoderConfig(
-        encoder=EncoderConfig(
+    return spec.EncoderDecoderConfig(
+        encoder=spec.EncoderConfig(
             layer=layer, num_layers=num_layers, embedding=embedding, position_bias=bias, **ends
         ),
-        decoder=DecoderConfig(
+        decoder=spec.DecoderConfig(
             layer=causal,
             num_layers=values["num_decoder_layers"] or num_layers,
             embedding=replace(embedding, shared_tokens=True),
@@ -101,7 +87,9 @@ def _read(values: dict[str, Any]) -> EncoderDecoderConfig:
     )
 
 
-def _read_feed_forward(values: dict[str, Any]) -> FeedForwardConfig | GatedFeedForwardConfig:
+def _read_feed_forward(
+    values: dict[str, Any],
+) -> spec.FeedForwardConfig | spec.GatedFeedForwardConfig:
     *gate, name = values["feed_forward_proj"].split("-")
     if gate not in ([], ["gated"]):
         raise ValueError(
@@ -114,7 +102,7 @@ def _read_feed_forward(values: dict[str, Any]) -> FeedForwardConfig | GatedFeedF
     activation = values[key]
     if activation is None:
         activation, key = ("gelu_new" if gate and name == "gelu" else name), "feed_forward_proj"
-    kind = GatedFeedForwardConfig if is_gated else FeedForwardConfig
+    kind = spec.GatedFeedForwardConfig if is_gated else spec.FeedForwardConfig
     return kind(
         d_model=values["d_model"],
         d_ff=require(values, "d_ff"),
@@ -123,13 +111,13 @@ def _read_feed_forward(values: dict[str, Any]) -> FeedForwardConfig | GatedFeedF
     )
 
 
-def _read_head(values: dict[str, Any], has_weight: bool, has_bias: bool) -> LogitsHeadConfig:
+def _read_head(values: dict[str, Any], has_weight: bool, has_bias: bool) -> spec.LogitsHeadConfig:
     """Return the head: tied ones are scaled, and ``transformers`` 5 calls every one tied."""
     is_tied = values["tie_word_embeddings"] is not False
     is_scaled = values["scale_decoder_outputs"]
     if is_scaled is None:
         is_scaled = is_tied
-    return LogitsHeadConfig(
+    return spec.LogitsHeadConfig(
         d_model=values["d_model"],
         vocab_size=values["vocab_size"],
         tied=is_tied and (is_scaled or not has_weight),
@@ -137,12 +125,12 @@ def _read_head(values: dict[str, Any], has_weight: bool, has_bias: bool) -> Logi
     )
 
 
-def _write(encoder: EncoderConfig, decoder: DecoderConfig | None) -> dict[str, Any]:
-    layer, bias = encoder.layers[0], expect(encoder.position_bias, RelativeBiasConfig)
+def _write(encoder: spec.EncoderConfig, decoder: spec.DecoderConfig | None) -> dict[str, Any]:
+    layer, bias = encoder.layers[0], expect(encoder.position_bias, spec.RelativeBiasConfig)
     feed_forward = layer.feed_forward
-    is_gated = isinstance(feed_forward, GatedFeedForwardConfig)
+    is_gated = isinstance(feed_forward, spec.GatedFeedForwardConfig)
     activation = hf.write_activation(feed_forward.activation)
-    num_heads, _, width = expect(layer.attention, AttentionConfig).sizes
+    num_heads, _, width = expect(layer.attention, spec.AttentionConfig).sizes
     name = "gelu" if activation == "gelu_new" else activation
     head = decoder.head if decoder else None
     tied = {}
@@ -162,7 +150,7 @@ def _write(encoder: EncoderConfig, decoder: DecoderConfig | None) -> dict[str, A
         "num_layers": encoder.num_layers,
         "relative_attention_max_distance": bias.max_distance,
         "relative_attention_num_buckets": bias.num_buckets,
-        "vocab_size": expect(encoder.embedding, TextEmbeddingConfig).vocab_size,
+        "vocab_size": expect(encoder.embedding, spec.TextEmbeddingConfig).vocab_size,
         **tied,
     }
 
@@ -208,7 +196,8 @@ T5 = EncoderDecoderFamily(
     read_head=_read_head,
     write=_write,
     stack_kind=StackKind(
-        feed_forward=FeedForwardConfig | GatedFeedForwardConfig, position_bias=RelativeBiasConfig
+        feed_forward=spec.FeedForwardConfig | spec.GatedFeedForwardConfig,
+        position_bias=spec.RelativeBiasConfig,
     ),
     always=("tie_word_embeddings",),
     prefix="",

@@ -2,14 +2,7 @@
 
 from typing import Any
 
-from ...spec import (
-    AudioEncoderConfig,
-    DecoderConfig,
-    EncoderDecoderConfig,
-    LogitsHeadConfig,
-    NormConfig,
-    TextEmbeddingConfig,
-)
+from ... import spec
 from .. import transformers_settings as hf
 from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import expect
@@ -27,20 +20,20 @@ _ENDS = {
 _BIASES = (True, False, True)
 
 
-def _read(values: dict[str, Any]) -> EncoderDecoderConfig:
+def _read(values: dict[str, Any]) -> spec.EncoderDecoderConfig:
     d_model, dropout = require(values, "d_model"), values["dropout"]
-    return EncoderDecoderConfig(
-        encoder=AudioEncoderConfig(
+    return spec.EncoderDecoderConfig(
+        encoder=spec.AudioEncoderConfig(
             num_mel_bins=require(values, "num_mel_bins"),
             layer=parts.read_layer(values, "encoder", norm_placement="pre", qkv_bias=_BIASES),
             num_layers=require(values, "encoder_layers"),
             max_seq_len=require(values, "max_source_positions"),
             dropout=dropout,
         ),
-        decoder=DecoderConfig(
+        decoder=spec.DecoderConfig(
             layer=parts.read_layer(values, "decoder", norm_placement="pre", qkv_bias=_BIASES),
             num_layers=require(values, "decoder_layers"),
-            embedding=TextEmbeddingConfig(
+            embedding=spec.TextEmbeddingConfig(
                 vocab_size=require(values, "vocab_size"),
                 d_model=d_model,
                 max_seq_len=require(values, "max_target_positions"),
@@ -48,25 +41,25 @@ def _read(values: dict[str, Any]) -> EncoderDecoderConfig:
                 norm=None,
                 dropout=dropout,
             ),
-            final_norm=NormConfig(),
+            final_norm=spec.NormConfig(),
         ),
     )
 
 
-def _read_head(values: dict[str, Any], has_weight: bool, has_bias: bool) -> LogitsHeadConfig:
-    return LogitsHeadConfig(
+def _read_head(values: dict[str, Any], has_weight: bool, has_bias: bool) -> spec.LogitsHeadConfig:
+    return spec.LogitsHeadConfig(
         d_model=values["d_model"],
         vocab_size=values["vocab_size"],
         tied=values["tie_word_embeddings"],
     )
 
 
-def _write(encoder: AudioEncoderConfig, decoder: DecoderConfig | None) -> dict[str, Any]:
-    decoder = expect(decoder, DecoderConfig)
+def _write(encoder: spec.AudioEncoderConfig, decoder: spec.DecoderConfig | None) -> dict[str, Any]:
+    decoder = expect(decoder, spec.DecoderConfig)
     tied = {} if decoder.head is None else {"tie_word_embeddings": decoder.head.tied}
     return parts.write_layers(encoder, decoder) | {
         "max_source_positions": encoder.max_seq_len,
-        "max_target_positions": expect(decoder.embedding, TextEmbeddingConfig).max_seq_len,
+        "max_target_positions": expect(decoder.embedding, spec.TextEmbeddingConfig).max_seq_len,
         "num_mel_bins": encoder.num_mel_bins,
         **tied,
     }
@@ -119,7 +112,7 @@ WHISPER = EncoderDecoderFamily(
     read=_read,
     read_head=_read_head,
     write=_write,
-    encoder=AudioEncoderConfig,
+    encoder=spec.AudioEncoderConfig,
     stack_kind=parts.STACK_KIND,
     head="proj_out",
     untie="to read both, give --set tie_word_embeddings=false",

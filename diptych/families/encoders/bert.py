@@ -10,18 +10,7 @@ Names and settings that other encoders took from BERT are imported from here.
 from collections.abc import Mapping
 from typing import Any
 
-from ...spec import (
-    EncoderConfig,
-    FeedForwardConfig,
-    MaskedLMHeadConfig,
-    NextSentenceHeadConfig,
-    NormConfig,
-    QuestionAnsweringHeadConfig,
-    SequenceClassificationHeadConfig,
-    TextEmbeddingConfig,
-    TokenClassificationHeadConfig,
-    TransformerEncoderLayerConfig,
-)
+from ... import spec
 from ...spec.task_heads import HeadConfig
 from .. import transformers_settings as hf
 from ..family import LEFT_OUT
@@ -71,12 +60,12 @@ UNDERSTOOD = {
     "vocab_size": SIZE,
 }
 HEAD_BOOKKEEPING = frozenset({"classifier_dropout", "classifier_dropout_prob"})
-STACK_KIND = StackKind(feed_forward=FeedForwardConfig)
+STACK_KIND = StackKind(feed_forward=spec.FeedForwardConfig)
 
 
 def read_encoder(
     values: Mapping[str, Any], max_seq_len: int | None = None, **embedding: Any
-) -> EncoderConfig:
+) -> spec.EncoderConfig:
     """Return the encoder that the settings describe.
 
     Args:
@@ -85,8 +74,8 @@ def read_encoder(
         **embedding: More of the embedding.
     """
     d_model, eps = require(values, "hidden_size"), values["layer_norm_eps"]
-    return EncoderConfig(
-        layer=TransformerEncoderLayerConfig(
+    return spec.EncoderConfig(
+        layer=spec.TransformerEncoderLayerConfig(
             d_model=d_model,
             num_heads=require(values, "num_attention_heads"),
             d_ff=require(values, "intermediate_size"),
@@ -96,12 +85,12 @@ def read_encoder(
             attention_dropout=values["attention_probs_dropout_prob"],
         ),
         num_layers=require(values, "num_hidden_layers"),
-        embedding=TextEmbeddingConfig(
+        embedding=spec.TextEmbeddingConfig(
             vocab_size=require(values, "vocab_size"),
             d_model=d_model,
             max_seq_len=max_seq_len or require(values, "max_position_embeddings"),
             num_token_types=require(values, "type_vocab_size"),
-            norm=NormConfig(eps=eps),
+            norm=spec.NormConfig(eps=eps),
             dropout=values["hidden_dropout_prob"],
             **embedding,
         ),
@@ -110,11 +99,11 @@ def read_encoder(
 
 def read_masked_lm(
     values: Mapping[str, Any], rows: int | None = None, **options: Any
-) -> MaskedLMHeadConfig:
+) -> spec.MaskedLMHeadConfig:
     """Return the masked LM head that the settings describe."""
     if values.get("tie_word_embeddings") is False:
         raise ValueError("tie_word_embeddings: false is not supported with a masked LM head")
-    return MaskedLMHeadConfig(
+    return spec.MaskedLMHeadConfig(
         d_model=values["hidden_size"],
         vocab_size=values["vocab_size"],
         activation=hf.read_activation(values, "hidden_act"),
@@ -123,9 +112,9 @@ def read_masked_lm(
     )
 
 
-def write_encoder(encoder: EncoderConfig, *, usual: str = "gelu") -> dict[str, Any]:
+def write_encoder(encoder: spec.EncoderConfig, *, usual: str = "gelu") -> dict[str, Any]:
     """Return the settings that ``read_encoder`` reads; ``usual`` is their name of an activation."""
-    layer, embedding = encoder.layers[0], expect(encoder.embedding, TextEmbeddingConfig)
+    layer, embedding = encoder.layers[0], expect(encoder.embedding, spec.TextEmbeddingConfig)
     return {
         "attention_probs_dropout_prob": layer.attention.attention_dropout,
         "hidden_act": hf.write_activation(layer.feed_forward.activation, usual),
@@ -141,14 +130,16 @@ def write_encoder(encoder: EncoderConfig, *, usual: str = "gelu") -> dict[str, A
     }
 
 
-def _read_classifier(values: dict[str, Any], rows: int | None) -> SequenceClassificationHeadConfig:
-    return SequenceClassificationHeadConfig(**_labels(values, rows))
+def _read_classifier(
+    values: dict[str, Any], rows: int | None
+) -> spec.SequenceClassificationHeadConfig:
+    return spec.SequenceClassificationHeadConfig(**_labels(values, rows))
 
 
 def _read_token_classifier(
     values: dict[str, Any], rows: int | None
-) -> TokenClassificationHeadConfig:
-    return TokenClassificationHeadConfig(**_labels(values, rows))
+) -> spec.TokenClassificationHeadConfig:
+    return spec.TokenClassificationHeadConfig(**_labels(values, rows))
 
 
 def _labels(values: dict[str, Any], rows: int | None) -> dict[str, Any]:
@@ -161,10 +152,10 @@ def _labels(values: dict[str, Any], rows: int | None) -> dict[str, Any]:
     }
 
 
-def _write(encoder: EncoderConfig, heads: Mapping[str, HeadConfig]) -> dict[str, Any]:
+def _write(encoder: spec.EncoderConfig, heads: Mapping[str, HeadConfig]) -> dict[str, Any]:
     settings = write_encoder(encoder)
     for head in heads.values():
-        if isinstance(head, SequenceClassificationHeadConfig):
+        if isinstance(head, spec.SequenceClassificationHeadConfig):
             is_usual = head.dropout == settings["hidden_dropout_prob"]
             settings["classifier_dropout"] = LEFT_OUT if is_usual else head.dropout
     return settings
@@ -196,13 +187,13 @@ BERT = EncoderFamily(
         ),
         "next_sentence": Head(
             {"cls.seq_relationship": "classifier_proj"},
-            lambda values, rows: NextSentenceHeadConfig(d_model=values["hidden_size"]),
+            lambda values, rows: spec.NextSentenceHeadConfig(d_model=values["hidden_size"]),
         ),
         "sequence_classification": Head({"classifier": "classifier_proj"}, _read_classifier),
         "token_classification": Head({"classifier": "classifier_proj"}, _read_token_classifier),
         "question_answering": Head(
             {"qa_outputs": "span_proj"},
-            lambda values, rows: QuestionAnsweringHeadConfig(d_model=values["hidden_size"]),
+            lambda values, rows: spec.QuestionAnsweringHeadConfig(d_model=values["hidden_size"]),
         ),
     },
     copies={

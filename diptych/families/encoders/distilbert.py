@@ -3,13 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...spec import (
-    EncoderConfig,
-    MaskedLMHeadConfig,
-    NormConfig,
-    TextEmbeddingConfig,
-    TransformerEncoderLayerConfig,
-)
+from ... import spec
 from ...spec.task_heads import HeadConfig
 from .. import transformers_settings as hf
 from ..settings import NUMBER, SIZE, Setting, require
@@ -39,10 +33,10 @@ _HEAD = {
 _EPS = 1e-12
 
 
-def _read(values: dict[str, Any]) -> EncoderConfig:
+def _read(values: dict[str, Any]) -> spec.EncoderConfig:
     d_model = require(values, "dim")
-    return EncoderConfig(
-        layer=TransformerEncoderLayerConfig(
+    return spec.EncoderConfig(
+        layer=spec.TransformerEncoderLayerConfig(
             d_model=d_model,
             num_heads=require(values, "n_heads"),
             d_ff=require(values, "hidden_dim"),
@@ -52,19 +46,19 @@ def _read(values: dict[str, Any]) -> EncoderConfig:
             attention_dropout=values["attention_dropout"],
         ),
         num_layers=require(values, "n_layers"),
-        embedding=TextEmbeddingConfig(
+        embedding=spec.TextEmbeddingConfig(
             vocab_size=require(values, "vocab_size"),
             d_model=d_model,
             max_seq_len=require(values, "max_position_embeddings"),
             num_token_types=0,
-            norm=NormConfig(eps=_EPS),
+            norm=spec.NormConfig(eps=_EPS),
             dropout=values["dropout"],
         ),
     )
 
 
-def _read_masked_lm(values: dict[str, Any], rows: int | None) -> MaskedLMHeadConfig:
-    return MaskedLMHeadConfig(
+def _read_masked_lm(values: dict[str, Any], rows: int | None) -> spec.MaskedLMHeadConfig:
+    return spec.MaskedLMHeadConfig(
         d_model=values["dim"],
         vocab_size=values["vocab_size"],
         activation=hf.read_activation(values, "activation"),
@@ -72,8 +66,8 @@ def _read_masked_lm(values: dict[str, Any], rows: int | None) -> MaskedLMHeadCon
     )
 
 
-def _write(encoder: EncoderConfig, heads: Mapping[str, HeadConfig]) -> dict[str, Any]:
-    layer, embedding = encoder.layers[0], expect(encoder.embedding, TextEmbeddingConfig)
+def _write(encoder: spec.EncoderConfig, heads: Mapping[str, HeadConfig]) -> dict[str, Any]:
+    layer, embedding = encoder.layers[0], expect(encoder.embedding, spec.TextEmbeddingConfig)
     return {
         "activation": hf.write_activation(layer.feed_forward.activation),
         "attention_dropout": layer.attention.attention_dropout,

@@ -4,18 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ... import spec
 from ...rules import Split, Transform
-from ...spec import (
-    AttentionConfig,
-    BlockConfig,
-    EncoderConfig,
-    GatedFeedForwardConfig,
-    MaskedLMHeadConfig,
-    NormConfig,
-    RotaryConfig,
-    ScoreConfig,
-    TextEmbeddingConfig,
-)
 from ...spec.task_heads import HeadConfig
 from .. import transformers_settings as hf
 from ..fused import both_parts
@@ -46,25 +36,25 @@ _HEAD = {
 _THETAS = {FULL: ("global_rope_theta", 160000.0), SLIDING: ("local_rope_theta", 10000.0)}
 
 
-def _read(values: dict[str, Any]) -> EncoderConfig:
+def _read(values: dict[str, Any]) -> spec.EncoderConfig:
     d_model, num_heads = require(values, "hidden_size"), require(values, "num_attention_heads")
-    norm = NormConfig(eps=values["norm_eps"], bias=values["norm_bias"])
+    norm = spec.NormConfig(eps=values["norm_eps"], bias=values["norm_bias"])
     blocks = {}
     for kind, (key, theta) in _THETAS.items():
         own = values if values["rope_parameters"] else values | {"rope_theta": values[key]}
         rotary = read_rotary(own, d_model // num_heads, theta=theta, layer_type=kind)
         side = values["local_attention"] // 2
-        blocks[kind] = BlockConfig(
-            attention=AttentionConfig(
+        blocks[kind] = spec.BlockConfig(
+            attention=spec.AttentionConfig(
                 d_model=d_model,
                 num_heads=num_heads,
                 qkv_bias=values["attention_bias"],
                 out_bias=values["attention_bias"],
                 attention_dropout=values["attention_dropout"],
-                score=ScoreConfig(window=(side, side) if kind == SLIDING else None),
+                score=spec.ScoreConfig(window=(side, side) if kind == SLIDING else None),
                 rotary=rotary,
             ),
-            feed_forward=GatedFeedForwardConfig(
+            feed_forward=spec.GatedFeedForwardConfig(
                 d_model=d_model,
                 d_ff=require(values, "intermediate_size"),
                 activation=hf.read_activation(values, "hidden_activation"),
@@ -74,7 +64,7 @@ def _read(values: dict[str, Any]) -> EncoderConfig:
         )
     layers = [blocks[kind] for kind in _types(values)]
     layers[0] = replace(layers[0], attention_norm=False)
-    return EncoderConfig(
+    return spec.EncoderConfig(
         layer=shortest_cycle(layers),
         num_layers=len(layers),
         embedding=token_embedding(
@@ -84,8 +74,8 @@ def _read(values: dict[str, Any]) -> EncoderConfig:
     )
 
 
-def _read_masked_lm(values: dict[str, Any], rows: int | None) -> MaskedLMHeadConfig:
-    return MaskedLMHeadConfig(
+def _read_masked_lm(values: dict[str, Any], rows: int | None) -> spec.MaskedLMHeadConfig:
+    return spec.MaskedLMHeadConfig(
         d_model=values["hidden_size"],
         vocab_size=values["vocab_size"],
         activation=hf.read_activation(values, "classifier_activation"),
@@ -103,16 +93,16 @@ def _types(values: Mapping[str, Any]) -> list[str]:
     return list(types)
 
 
-def _write(encoder: EncoderConfig, heads: Mapping[str, HeadConfig]) -> dict[str, Any]:
-    layer, embedding = encoder.layers[0], expect(encoder.embedding, TextEmbeddingConfig)
+def _write(encoder: spec.EncoderConfig, heads: Mapping[str, HeadConfig]) -> dict[str, Any]:
+    layer, embedding = encoder.layers[0], expect(encoder.embedding, spec.TextEmbeddingConfig)
     windows = [each.attention.score.window for each in encoder.layers]
     types = [FULL if window is None else SLIDING for window in windows]
     sides = [window[0] for window in windows if isinstance(window, tuple)]
     rotaries = {
-        kind: expect(each.attention.rotary, RotaryConfig)
+        kind: expect(each.attention.rotary, spec.RotaryConfig)
         for kind, each in zip(types, encoder.layers, strict=True)
     }
-    head = expect(heads.get("masked_lm"), MaskedLMHeadConfig) if heads else None
+    head = expect(heads.get("masked_lm"), spec.MaskedLMHeadConfig) if heads else None
     return {
         "attention_bias": layer.attention.out_bias,
         "attention_dropout": layer.attention.attention_dropout,
@@ -130,7 +120,7 @@ def _write(encoder: EncoderConfig, heads: Mapping[str, HeadConfig]) -> dict[str,
         "num_attention_heads": layer.attention.num_heads,
         "num_hidden_layers": encoder.num_layers,
         "rope_parameters": {
-            kind: rotary_object(rotary, expect(layer.attention, AttentionConfig).sizes[2])
+            kind: rotary_object(rotary, expect(layer.attention, spec.AttentionConfig).sizes[2])
             for kind, rotary in rotaries.items()
         },
         "vocab_size": embedding.vocab_size,
@@ -138,7 +128,7 @@ def _write(encoder: EncoderConfig, heads: Mapping[str, HeadConfig]) -> dict[str,
     }
 
 
-def _transforms(encoder: EncoderConfig) -> Mapping[str, Transform]:
+def _transforms(encoder: spec.EncoderConfig) -> Mapping[str, Transform]:
     return {**both_parts(_QKV, Split(3)), **both_parts(_GATE_UP, Split(2))}
 
 
@@ -196,7 +186,7 @@ MODERNBERT = EncoderFamily(
     },
     read=_read,
     write=_write,
-    stack_kind=StackKind(feed_forward=GatedFeedForwardConfig, rotary=RotaryConfig),
+    stack_kind=StackKind(feed_forward=spec.GatedFeedForwardConfig, rotary=spec.RotaryConfig),
     transforms=_transforms,
     prefix="model.",
     layers=("layers", "num_hidden_layers"),

@@ -7,17 +7,8 @@ nanoGPT writes it into ``model_args`` beside them.
 from collections.abc import Mapping
 from typing import Any
 
+from ... import spec
 from ...rules import Split, Transform
-from ...spec import (
-    AttentionConfig,
-    BlockConfig,
-    DecoderConfig,
-    FeedForwardConfig,
-    LogitsHeadConfig,
-    NormConfig,
-    ScoreConfig,
-    TextEmbeddingConfig,
-)
 from .. import transformers_settings as hf
 from ..decoders.family import DecoderFamily
 from ..decoders.gpt2 import MODULES
@@ -33,28 +24,28 @@ _SIZES = {
 
 
 def _reader(activation: str) -> Any:
-    def read(values: dict[str, Any]) -> DecoderConfig:
+    def read(values: dict[str, Any]) -> spec.DecoderConfig:
         d_model, vocab_size = require(values, "n_embd"), require(values, "vocab_size")
         bias, dropout = values.get("bias") is not False, values["dropout"]
-        norm = NormConfig(eps=1e-5, bias=bias)
-        return DecoderConfig(
-            layer=BlockConfig(
-                attention=AttentionConfig(
+        norm = spec.NormConfig(eps=1e-5, bias=bias)
+        return spec.DecoderConfig(
+            layer=spec.BlockConfig(
+                attention=spec.AttentionConfig(
                     d_model=d_model,
                     num_heads=require(values, "n_head"),
                     qkv_bias=bias,
                     out_bias=bias,
                     attention_dropout=dropout,
-                    score=ScoreConfig(is_causal=True),
+                    score=spec.ScoreConfig(is_causal=True),
                 ),
-                feed_forward=FeedForwardConfig(
+                feed_forward=spec.FeedForwardConfig(
                     d_model=d_model, d_ff=4 * d_model, activation=activation, bias=bias
                 ),
                 norm=norm,
                 dropout=dropout,
             ),
             num_layers=require(values, "n_layer"),
-            embedding=TextEmbeddingConfig(
+            embedding=spec.TextEmbeddingConfig(
                 vocab_size=vocab_size,
                 d_model=d_model,
                 max_seq_len=require(values, "block_size"),
@@ -63,7 +54,7 @@ def _reader(activation: str) -> Any:
                 dropout=dropout,
             ),
             final_norm=norm,
-            head=LogitsHeadConfig(
+            head=spec.LogitsHeadConfig(
                 d_model=d_model, vocab_size=vocab_size, tied=values["tie_word_embeddings"]
             ),
         )
@@ -71,9 +62,9 @@ def _reader(activation: str) -> Any:
     return read
 
 
-def _write(config: DecoderConfig) -> dict[str, Any]:
+def _write(config: spec.DecoderConfig) -> dict[str, Any]:
     layer = config.layers[0]
-    embedding = expect(config.embedding, TextEmbeddingConfig)
+    embedding = expect(config.embedding, spec.TextEmbeddingConfig)
     return {
         "block_size": embedding.max_seq_len,
         "dropout": layer.dropout,
@@ -84,12 +75,12 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
     }
 
 
-def _write_with_bias(config: DecoderConfig) -> dict[str, Any]:
+def _write_with_bias(config: spec.DecoderConfig) -> dict[str, Any]:
     layer = config.layers[0]
     return _write(config) | {"bias": layer.attention.out_bias}
 
 
-def _transforms(config: DecoderConfig) -> Mapping[str, Transform]:
+def _transforms(config: spec.DecoderConfig) -> Mapping[str, Transform]:
     return both_parts("h.{i}.attn.c_attn", Split(3))
 
 
@@ -106,7 +97,7 @@ _COMMON: dict[str, Any] = {
     "architectures": ("GPT", "GPT"),
     "modules": MODULES,
     "sizes": _SIZES,
-    "stack_kind": StackKind(feed_forward=FeedForwardConfig),
+    "stack_kind": StackKind(feed_forward=spec.FeedForwardConfig),
     "transforms": _transforms,
     "prefix": "transformer.",
     "layers": ("h", "n_layer"),

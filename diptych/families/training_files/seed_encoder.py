@@ -9,17 +9,8 @@ from dataclasses import MISSING, fields
 from types import NoneType
 from typing import Any
 
+from ... import spec
 from ...rules import Rule, rule
-from ...spec import (
-    AttentionConfig,
-    BlockConfig,
-    Config,
-    EncoderConfig,
-    FeedForwardConfig,
-    LayerNormConfig,
-    PositionalEncodingConfig,
-    TransformerEncoderLayerConfig,
-)
 from ...spec.checks.sizes import Shape
 from ..family import Family, Part, Variants
 from ..settings import SIZE, Setting, SettingsTable, require
@@ -34,13 +25,13 @@ _LAYER = {
     "norm1": "attention_norm",
     "norm2": "feed_forward_norm",
 }
-_MODULES: dict[type[Config], dict[str, str]] = {
-    EncoderConfig: {f"layers.{{i}}.{n}": f"layers.{{i}}.{ours}" for n, ours in _LAYER.items()},
-    TransformerEncoderLayerConfig: _LAYER,
-    AttentionConfig: _ATTENTION,
-    FeedForwardConfig: _FEED_FORWARD,
-    LayerNormConfig: {"": ""},
-    PositionalEncodingConfig: {},
+_MODULES: dict[type[spec.Config], dict[str, str]] = {
+    spec.EncoderConfig: {f"layers.{{i}}.{n}": f"layers.{{i}}.{ours}" for n, ours in _LAYER.items()},
+    spec.TransformerEncoderLayerConfig: _LAYER,
+    spec.AttentionConfig: _ATTENTION,
+    spec.FeedForwardConfig: _FEED_FORWARD,
+    spec.LayerNormConfig: {"": ""},
+    spec.PositionalEncodingConfig: {},
 }
 _RULES = {
     component: tuple(
@@ -51,58 +42,64 @@ _RULES = {
     for component, modules in _MODULES.items()
 }
 _TABLE = "pe"
-_STACK_KIND = StackKind(feed_forward=FeedForwardConfig, embedding=NoneType)
+_STACK_KIND = StackKind(feed_forward=spec.FeedForwardConfig, embedding=NoneType)
 
 
 class _SeedEncoder(Family):
     def read_config(
         self, settings: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
-    ) -> Config:
+    ) -> spec.Config:
         given = {key: value for key, value in settings.items() if value is not None}
         first = next(iter(name for name in shapes if name != _TABLE), _TABLE)
         if first == _TABLE:
             _, length, width = axis_sizes(shapes, _TABLE, 3)
             sizes = {"d_model": width, "max_seq_len": length}
-            return PositionalEncodingConfig(**_values(PositionalEncodingConfig, sizes, given))
+            return spec.PositionalEncodingConfig(
+                **_values(spec.PositionalEncodingConfig, sizes, given)
+            )
         if first.startswith("layers."):
             num_layers = given.pop("num_layers", layer_count(shapes, "layers."))
             check_layer_count(num_layers, shapes, "num_layers")
             layer = _read_layer(shapes, "layers.0.", given)
-            return EncoderConfig(layer=layer, num_layers=num_layers)
+            return spec.EncoderConfig(layer=layer, num_layers=num_layers)
         if first.startswith(("multi_head_attention.", "feed_forward.", "norm")):
             return _read_layer(shapes, "", given)
         if first.startswith("W_"):
             _, d_model = axis_sizes(shapes, "W_q.weight", 2)
-            return AttentionConfig(**_values(AttentionConfig, {"d_model": d_model}, given))
+            return spec.AttentionConfig(
+                **_values(spec.AttentionConfig, {"d_model": d_model}, given)
+            )
         if first.startswith("linear"):
             d_ff, d_model = axis_sizes(shapes, "linear1.weight", 2)
             sizes = {"d_model": d_model, "d_ff": d_ff}
-            return FeedForwardConfig(**_values(FeedForwardConfig, sizes, given))
+            return spec.FeedForwardConfig(**_values(spec.FeedForwardConfig, sizes, given))
         (d_model,) = axis_sizes(shapes, "weight", 1)
-        return LayerNormConfig(**_values(LayerNormConfig, {"d_model": d_model}, given))
+        return spec.LayerNormConfig(**_values(spec.LayerNormConfig, {"d_model": d_model}, given))
 
     @property
-    def components(self) -> tuple[type[Config], ...]:
+    def components(self) -> tuple[type[spec.Config], ...]:
         return tuple(_MODULES)
 
-    def parts(self, config: Config) -> Mapping[str, Part]:
-        return _STACK_KIND.parts(config) if isinstance(config, EncoderConfig) else {}
+    def parts(self, config: spec.Config) -> Mapping[str, Part]:
+        return _STACK_KIND.parts(config) if isinstance(config, spec.EncoderConfig) else {}
 
-    def write_settings(self, config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
-        if isinstance(config, EncoderConfig):
+    def write_settings(
+        self, config: spec.Config, source: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        if isinstance(config, spec.EncoderConfig):
             return {"num_layers": config.num_layers} | _write_layer(config.layers[0])
-        if isinstance(config, TransformerEncoderLayerConfig):
+        if isinstance(config, spec.TransformerEncoderLayerConfig):
             return _write_layer(config.block)
-        if isinstance(config, AttentionConfig):
+        if isinstance(config, spec.AttentionConfig):
             kept = ("d_model", "num_heads", "attention_dropout")
             return {key: getattr(config, key) for key in kept}
         return {key: value for key, value in config.to_dict().items() if key != "bias"}
 
-    def rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
+    def rules(self, config: spec.Config, variants: Variants) -> tuple[Rule, ...]:
         return _RULES[type(config)]
 
 
-def _write_layer(layer: BlockConfig) -> dict[str, Any]:
+def _write_layer(layer: spec.BlockConfig) -> dict[str, Any]:
     return {
         "d_model": layer.d_model,
         "num_heads": layer.attention.num_heads,
@@ -117,14 +114,16 @@ def _write_layer(layer: BlockConfig) -> dict[str, Any]:
 
 def _read_layer(
     shapes: Mapping[str, Shape], prefix: str, given: Mapping[str, Any]
-) -> TransformerEncoderLayerConfig:
+) -> spec.TransformerEncoderLayerConfig:
     d_ff, d_model = axis_sizes(shapes, f"{prefix}feed_forward.linear1.weight", 2)
     sizes = {"d_model": d_model, "d_ff": d_ff}
-    return TransformerEncoderLayerConfig(**_values(TransformerEncoderLayerConfig, sizes, given))
+    return spec.TransformerEncoderLayerConfig(
+        **_values(spec.TransformerEncoderLayerConfig, sizes, given)
+    )
 
 
 def _values(
-    component: type[Config], sizes: Mapping[str, int | None], given: Mapping[str, Any]
+    component: type[spec.Config], sizes: Mapping[str, int | None], given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the fields of a config: sizes read from the shapes, and the settings given."""
     known = {field.name: field for field in fields(component)}

@@ -2,16 +2,8 @@
 
 from typing import Any
 
+from ... import spec
 from ...rules import Join, Rule, rule
-from ...spec import (
-    AttentionConfig,
-    BlockConfig,
-    DecoderConfig,
-    FeedForwardConfig,
-    LogitsHeadConfig,
-    ScoreConfig,
-    TextEmbeddingConfig,
-)
 from ..decoders.family import DecoderFamily
 from ..settings import NUMBER, SIZE, Setting, SettingsTable, require
 from ..stacks import StackKind, expect
@@ -29,22 +21,24 @@ _MODULES = {
 }
 
 
-def _read(values: dict[str, Any]) -> DecoderConfig:
+def _read(values: dict[str, Any]) -> spec.DecoderConfig:
     d_model, vocab_size = require(values, "emb_size"), require(values, "vocab_size")
-    return DecoderConfig(
-        layer=BlockConfig(
-            attention=AttentionConfig(
+    return spec.DecoderConfig(
+        layer=spec.BlockConfig(
+            attention=spec.AttentionConfig(
                 d_model=d_model,
                 num_heads=require(values, "num_heads"),
                 head_dim=require(values, "head_size"),
-                score=ScoreConfig(is_causal=True),
+                score=spec.ScoreConfig(is_causal=True),
             ),
-            feed_forward=FeedForwardConfig(d_model=d_model, d_ff=4 * d_model, activation="relu"),
+            feed_forward=spec.FeedForwardConfig(
+                d_model=d_model, d_ff=4 * d_model, activation="relu"
+            ),
             norm_placement="post",
             dropout=values["dropout"],
         ),
         num_layers=require(values, "num_layers"),
-        embedding=TextEmbeddingConfig(
+        embedding=spec.TextEmbeddingConfig(
             vocab_size=vocab_size,
             d_model=d_model,
             max_seq_len=require(values, "max_seq_len"),
@@ -52,14 +46,14 @@ def _read(values: dict[str, Any]) -> DecoderConfig:
             norm=None,
             dropout=values["dropout"],
         ),
-        head=LogitsHeadConfig(d_model=d_model, vocab_size=vocab_size, tied=False, bias=True),
+        head=spec.LogitsHeadConfig(d_model=d_model, vocab_size=vocab_size, tied=False, bias=True),
     )
 
 
-def _write(config: DecoderConfig) -> dict[str, Any]:
+def _write(config: spec.DecoderConfig) -> dict[str, Any]:
     layer = config.layers[0]
-    embedding = expect(config.embedding, TextEmbeddingConfig)
-    num_heads, _, head_size = expect(layer.attention, AttentionConfig).sizes
+    embedding = expect(config.embedding, spec.TextEmbeddingConfig)
+    num_heads, _, head_size = expect(layer.attention, spec.AttentionConfig).sizes
     return {
         "dropout": layer.dropout,
         "emb_size": config.d_model,
@@ -71,7 +65,7 @@ def _write(config: DecoderConfig) -> dict[str, Any]:
     }
 
 
-def _heads(config: DecoderConfig, prefix: str) -> list[Rule]:
+def _heads(config: spec.DecoderConfig, prefix: str) -> list[Rule]:
     number = config.layers[0].attention.num_heads
     return [
         rule(
@@ -115,7 +109,7 @@ SEED_GPT = DecoderFamily(
     counts={"num_heads": "_decoders.0._heads._heads"},
     read=_read,
     write=_write,
-    stack_kind=StackKind(feed_forward=FeedForwardConfig),
+    stack_kind=StackKind(feed_forward=spec.FeedForwardConfig),
     prefix="model.",
     layers=("_decoders", "num_layers"),
     head="_linear",

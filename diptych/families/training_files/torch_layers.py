@@ -7,16 +7,8 @@ from collections.abc import Collection, Mapping
 from types import NoneType
 from typing import Any
 
+from ... import spec
 from ...rules import Rule, Split, rule
-from ...spec import (
-    AttentionConfig,
-    BlockConfig,
-    Config,
-    EncoderConfig,
-    FeedForwardConfig,
-    NormConfig,
-    TransformerEncoderLayerConfig,
-)
 from ...spec.checks.sizes import Shape
 from ..family import Family, Part, Variants
 from ..modules import module_rules, module_templates
@@ -38,18 +30,18 @@ _STACK = {
     "norm": "final_norm",
 }
 _PLACES = {  # of the attention, in theirs and in ours
-    AttentionConfig: ("", ""),
-    TransformerEncoderLayerConfig: ("self_attn.", "attention."),
-    EncoderConfig: ("layers.{i}.self_attn.", "layers.{i}.attention."),
+    spec.AttentionConfig: ("", ""),
+    spec.TransformerEncoderLayerConfig: ("self_attn.", "attention."),
+    spec.EncoderConfig: ("layers.{i}.self_attn.", "layers.{i}.attention."),
 }
-_MODULES: dict[type[Config], Mapping[str, str]] = {
-    AttentionConfig: _OUT,
-    TransformerEncoderLayerConfig: _LAYER,
-    EncoderConfig: _STACK,
+_MODULES: dict[type[spec.Config], Mapping[str, str]] = {
+    spec.AttentionConfig: _OUT,
+    spec.TransformerEncoderLayerConfig: _LAYER,
+    spec.EncoderConfig: _STACK,
 }
 
 
-_STACK_KIND = StackKind(feed_forward=FeedForwardConfig, embedding=NoneType)
+_STACK_KIND = StackKind(feed_forward=spec.FeedForwardConfig, embedding=NoneType)
 
 
 def _names(*names: str) -> tuple[str, ...]:
@@ -61,7 +53,7 @@ class _TorchLayers(Family):
     def find_variants(self, names: Collection[str]) -> Variants:
         return ("in_proj",) if any(name.endswith("in_proj_weight") for name in names) else ()
 
-    def usual_variants(self, config: Config) -> Variants:
+    def usual_variants(self, config: spec.Config) -> Variants:
         if not isinstance(config, self.components):
             return ()
         attention = _attention(config)
@@ -69,7 +61,7 @@ class _TorchLayers(Family):
         is_one_width = attention.kv_dim is None and num_heads == num_kv_heads
         return ("in_proj",) if is_one_width else ()
 
-    def rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
+    def rules(self, config: spec.Config, variants: Variants) -> tuple[Rule, ...]:
         theirs, ours = _PLACES[type(config)]
         rules = module_rules(_MODULES[type(config)], config.leaves())
         weights = tuple(f"{ours}{letter}_proj.weight" for letter in "qkv")
@@ -84,14 +76,14 @@ class _TorchLayers(Family):
 
     def read_config(
         self, settings: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
-    ) -> Config:
+    ) -> spec.Config:
         place = "layers.0." if "layers.0.linear1.weight" in shapes else ""
         d_ff, d_model = axis_sizes(shapes, f"{place}linear1.weight", 2)
         if d_ff is None:
             return _read_attention(settings, shapes, variants)
         if f"{place}linear1.bias" not in shapes:
             raise ValueError(f"{place}linear1.bias: a layer without biases is not supported")
-        layer = TransformerEncoderLayerConfig(
+        layer = spec.TransformerEncoderLayerConfig(
             d_model=d_model or 0,
             num_heads=require(settings, "num_heads"),
             d_ff=d_ff,
@@ -106,18 +98,20 @@ class _TorchLayers(Family):
         num_layers = settings["num_layers"] or layer_count(shapes, "layers.") or 0
         check_layer_count(num_layers, shapes, "num_layers")
         has_norm = "norm.weight" in shapes
-        norm = NormConfig(eps=settings["layer_norm_eps"]) if has_norm else None
-        return EncoderConfig(layer=layer, num_layers=num_layers, final_norm=norm)
+        norm = spec.NormConfig(eps=settings["layer_norm_eps"]) if has_norm else None
+        return spec.EncoderConfig(layer=layer, num_layers=num_layers, final_norm=norm)
 
     @property
-    def components(self) -> tuple[type[Config], ...]:
+    def components(self) -> tuple[type[spec.Config], ...]:
         return tuple(_MODULES)
 
-    def parts(self, config: Config) -> Mapping[str, Part]:
-        return _STACK_KIND.parts(config) if isinstance(config, EncoderConfig) else {}
+    def parts(self, config: spec.Config) -> Mapping[str, Part]:
+        return _STACK_KIND.parts(config) if isinstance(config, spec.EncoderConfig) else {}
 
-    def write_settings(self, config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
-        if isinstance(config, AttentionConfig):
+    def write_settings(
+        self, config: spec.Config, source: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        if isinstance(config, spec.AttentionConfig):
             return {"num_heads": config.num_heads, "dropout": config.attention_dropout}
         layer = _block(config)
         return {
@@ -131,13 +125,13 @@ class _TorchLayers(Family):
 
 def _read_attention(
     settings: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
-) -> AttentionConfig:
+) -> spec.AttentionConfig:
     d_model, _ = axis_sizes(shapes, "out_proj.weight", 2)
     widths = [axis_sizes(shapes, f"{letter}_proj_weight", 2)[1] for letter in "kv"]
     if widths[0] != widths[1]:
         raise ValueError(f"v_proj_weight: width {widths[1]}, not that of the keys, {widths[0]}")
     has_bias = "in_proj_bias" in shapes
-    return AttentionConfig(
+    return spec.AttentionConfig(
         d_model=d_model or 0,
         num_heads=require(settings, "num_heads"),
         kv_dim=None if "in_proj" in variants else widths[0],
@@ -147,15 +141,15 @@ def _read_attention(
     )
 
 
-def _block(config: Config) -> BlockConfig:
-    if isinstance(config, EncoderConfig):
+def _block(config: spec.Config) -> spec.BlockConfig:
+    if isinstance(config, spec.EncoderConfig):
         return config.layers[0]
-    return expect(config, TransformerEncoderLayerConfig).block
+    return expect(config, spec.TransformerEncoderLayerConfig).block
 
 
-def _attention(config: Config) -> AttentionConfig:
-    attention = config if isinstance(config, AttentionConfig) else _block(config).attention
-    return expect(attention, AttentionConfig)
+def _attention(config: spec.Config) -> spec.AttentionConfig:
+    attention = config if isinstance(config, spec.AttentionConfig) else _block(config).attention
+    return expect(attention, spec.AttentionConfig)
 
 
 TORCH_LAYERS = _TorchLayers(

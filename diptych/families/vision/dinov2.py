@@ -2,16 +2,8 @@
 
 from typing import Any
 
+from ... import spec
 from ...rules import Split, Unstack
-from ...spec import (
-    AttentionConfig,
-    BlockConfig,
-    FeedForwardConfig,
-    GatedFeedForwardConfig,
-    NormConfig,
-    PatchEmbeddingConfig,
-    VisionEncoderConfig,
-)
 from .. import transformers_settings as hf
 from ..fused import both_parts
 from ..modules import Modules
@@ -38,26 +30,26 @@ _GATED: Modules = {
 }
 
 
-def _select(config: VisionEncoderConfig) -> Modules:
-    gated = isinstance(config.layers[0].feed_forward, GatedFeedForwardConfig)
+def _select(config: spec.VisionEncoderConfig) -> Modules:
+    gated = isinstance(config.layers[0].feed_forward, spec.GatedFeedForwardConfig)
     return {**_MODULES, **(_GATED if gated else _PLAIN)}
 
 
-def _read(values: dict[str, Any]) -> VisionEncoderConfig:
+def _read(values: dict[str, Any]) -> spec.VisionEncoderConfig:
     d_model = require(values, "hidden_size")
     width = int(d_model * values["mlp_ratio"])
     gated = values["use_swiglu_ffn"]
     feed_forward = (
-        GatedFeedForwardConfig(d_model=d_model, d_ff=_gated_width(width), bias=True)
+        spec.GatedFeedForwardConfig(d_model=d_model, d_ff=_gated_width(width), bias=True)
         if gated
-        else FeedForwardConfig(
+        else spec.FeedForwardConfig(
             d_model=d_model, d_ff=width, activation=hf.read_activation(values, "hidden_act")
         )
     )
-    norm = NormConfig(eps=values["layer_norm_eps"])
+    norm = spec.NormConfig(eps=values["layer_norm_eps"])
     dropout = values["hidden_dropout_prob"]
-    return VisionEncoderConfig(
-        embedding=PatchEmbeddingConfig(
+    return spec.VisionEncoderConfig(
+        embedding=spec.PatchEmbeddingConfig(
             image_size=read_square(values, "image_size"),
             patch_size=read_square(values, "patch_size"),
             d_model=d_model,
@@ -65,8 +57,8 @@ def _read(values: dict[str, Any]) -> VisionEncoderConfig:
             mask_token=values["mask_token"],
             dropout=dropout,
         ),
-        layer=BlockConfig(
-            attention=AttentionConfig(
+        layer=spec.BlockConfig(
+            attention=spec.AttentionConfig(
                 d_model=d_model,
                 num_heads=require(values, "num_attention_heads"),
                 qkv_bias=values["qkv_bias"],
@@ -87,10 +79,10 @@ def _gated_width(width: int) -> int:
     return (int(width * 2 / 3) + 7) // 8 * 8
 
 
-def _write(config: VisionEncoderConfig) -> dict[str, Any]:
+def _write(config: spec.VisionEncoderConfig) -> dict[str, Any]:
     layer = config.layers[0]
     feed_forward = layer.feed_forward
-    gated = isinstance(feed_forward, GatedFeedForwardConfig)
+    gated = isinstance(feed_forward, spec.GatedFeedForwardConfig)
     return {
         "attention_probs_dropout_prob": layer.attention.attention_dropout,
         "hidden_dropout_prob": config.embedding.dropout,
@@ -157,7 +149,7 @@ DINOV2 = ImageFamily(
     sizes=SIZES,
     read=_read,
     write=_write,
-    stack_kind=StackKind(feed_forward=FeedForwardConfig | GatedFeedForwardConfig),
+    stack_kind=StackKind(feed_forward=spec.FeedForwardConfig | spec.GatedFeedForwardConfig),
     transforms={
         **TRANSFORMS,
         "embeddings.mask_token": Unstack(1),

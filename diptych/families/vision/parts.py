@@ -3,17 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...spec import (
-    AttentionConfig,
-    BlockConfig,
-    EncoderConfig,
-    FeedForwardConfig,
-    NormConfig,
-    PatchEmbeddingConfig,
-    ScoreConfig,
-    TextEmbeddingConfig,
-    VisionEncoderConfig,
-)
+from ... import spec
 from .. import transformers_settings as hf
 from ..modules import Modules
 from ..settings import NUMBER, SIZE, Setting, require
@@ -77,7 +67,7 @@ UNDERSTOOD = {
 
 def read_image(
     values: Mapping[str, Any], patches: Mapping[str, Any], **pooling: Any
-) -> VisionEncoderConfig:
+) -> spec.VisionEncoderConfig:
     """Return the encoder of images that the settings describe.
 
     Args:
@@ -85,15 +75,15 @@ def read_image(
         patches: More of the embedding of the patches.
         **pooling: More of the encoder.
     """
-    return VisionEncoderConfig(
-        embedding=PatchEmbeddingConfig(
+    return spec.VisionEncoderConfig(
+        embedding=spec.PatchEmbeddingConfig(
             image_size=require(values, "image_size"),
             patch_size=require(values, "patch_size"),
             d_model=require(values, "hidden_size"),
             num_channels=require(values, "num_channels"),
             **patches,
         ),
-        layer=_read_layer(values, ScoreConfig()),
+        layer=_read_layer(values, spec.ScoreConfig()),
         num_layers=require(values, "num_hidden_layers"),
         final_norm=read_norm(values),
         **pooling,
@@ -101,13 +91,13 @@ def read_image(
 
 
 def read_text(
-    values: Mapping[str, Any], score: ScoreConfig, pooled_token: int | str
-) -> EncoderConfig:
+    values: Mapping[str, Any], score: spec.ScoreConfig, pooled_token: int | str
+) -> spec.EncoderConfig:
     """Return the encoder of text that the settings describe."""
-    return EncoderConfig(
+    return spec.EncoderConfig(
         layer=_read_layer(values, score),
         num_layers=require(values, "num_hidden_layers"),
-        embedding=TextEmbeddingConfig(
+        embedding=spec.TextEmbeddingConfig(
             vocab_size=require(values, "vocab_size"),
             d_model=require(values, "hidden_size"),
             max_seq_len=require(values, "max_position_embeddings"),
@@ -120,21 +110,21 @@ def read_text(
     )
 
 
-def read_norm(values: Mapping[str, Any]) -> NormConfig:
+def read_norm(values: Mapping[str, Any]) -> spec.NormConfig:
     """Return the norm that the settings describe."""
-    return NormConfig(eps=values["layer_norm_eps"])
+    return spec.NormConfig(eps=values["layer_norm_eps"])
 
 
-def read_feed_forward(values: Mapping[str, Any]) -> FeedForwardConfig:
+def read_feed_forward(values: Mapping[str, Any]) -> spec.FeedForwardConfig:
     """Return the network that the settings describe."""
-    return FeedForwardConfig(
+    return spec.FeedForwardConfig(
         d_model=require(values, "hidden_size"),
         d_ff=require(values, "intermediate_size"),
         activation=hf.read_activation(values, "hidden_act"),
     )
 
 
-def write_image(config: VisionEncoderConfig) -> dict[str, Any]:
+def write_image(config: spec.VisionEncoderConfig) -> dict[str, Any]:
     """Return the settings that ``read_image`` reads."""
     return _write_layers(config) | {
         "image_size": config.embedding.image_size,
@@ -143,18 +133,18 @@ def write_image(config: VisionEncoderConfig) -> dict[str, Any]:
     }
 
 
-def write_text(config: EncoderConfig) -> dict[str, Any]:
+def write_text(config: spec.EncoderConfig) -> dict[str, Any]:
     """Return the settings that ``read_text`` reads."""
-    embedding = expect(config.embedding, TextEmbeddingConfig)
+    embedding = expect(config.embedding, spec.TextEmbeddingConfig)
     return _write_layers(config) | {
         "max_position_embeddings": embedding.max_seq_len,
         "vocab_size": embedding.vocab_size,
     }
 
 
-def _read_layer(values: Mapping[str, Any], score: ScoreConfig) -> BlockConfig:
-    return BlockConfig(
-        attention=AttentionConfig(
+def _read_layer(values: Mapping[str, Any], score: spec.ScoreConfig) -> spec.BlockConfig:
+    return spec.BlockConfig(
+        attention=spec.AttentionConfig(
             d_model=require(values, "hidden_size"),
             num_heads=require(values, "num_attention_heads"),
             attention_dropout=values["attention_dropout"],
@@ -165,7 +155,7 @@ def _read_layer(values: Mapping[str, Any], score: ScoreConfig) -> BlockConfig:
     )
 
 
-def _write_layers(config: EncoderConfig | VisionEncoderConfig) -> dict[str, Any]:
+def _write_layers(config: spec.EncoderConfig | spec.VisionEncoderConfig) -> dict[str, Any]:
     layer = config.layers[0]
     return {
         "attention_dropout": layer.attention.attention_dropout,

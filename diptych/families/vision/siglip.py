@@ -2,14 +2,8 @@
 
 from typing import Any
 
+from ... import spec
 from ...rules import Split, Unstack
-from ...spec import (
-    AttentionConfig,
-    AttentionPoolingConfig,
-    EncoderConfig,
-    ScoreConfig,
-    VisionEncoderConfig,
-)
 from ..settings import NUMBER, Setting, require
 from . import parts
 from .image_family import ROW
@@ -23,12 +17,12 @@ _SETTINGS = {
 }
 
 
-def _read_image(values: dict[str, Any]) -> VisionEncoderConfig:
+def _read_image(values: dict[str, Any]) -> spec.VisionEncoderConfig:
     patches = {"class_token": False}
     if values["vision_use_head"] is False:
         return parts.read_image(values, patches)
-    pooling = AttentionPoolingConfig(
-        attention=AttentionConfig(
+    pooling = spec.AttentionPoolingConfig(
+        attention=spec.AttentionConfig(
             d_model=require(values, "hidden_size"),
             num_heads=require(values, "num_attention_heads"),
         ),
@@ -38,11 +32,11 @@ def _read_image(values: dict[str, Any]) -> VisionEncoderConfig:
     return parts.read_image(values, patches, pooling="attention", attention_pooling=pooling)
 
 
-def _read_text(values: dict[str, Any]) -> EncoderConfig:
-    return parts.read_text(values, ScoreConfig(), "last")
+def _read_text(values: dict[str, Any]) -> spec.EncoderConfig:
+    return parts.read_text(values, spec.ScoreConfig(), "last")
 
 
-def _write_image(config: VisionEncoderConfig) -> dict[str, Any]:
+def _write_image(config: spec.VisionEncoderConfig) -> dict[str, Any]:
     return parts.write_image(config) | {"vision_use_head": config.pooling == "attention"}
 
 

@@ -8,15 +8,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ... import spec
 from ...rules import Rule, Transform, rule
-from ...spec import (
-    Config,
-    DualEncoderConfig,
-    EncoderConfig,
-    EncoderWithProjectionConfig,
-    FeedForwardConfig,
-    VisionEncoderConfig,
-)
 from ...spec.checks.sizes import Shape
 from .. import transformers_settings as hf
 from ..family import LEFT_OUT, Family, Part, Variants
@@ -35,7 +28,7 @@ _FOUND_BY = {
     "image": "embeddings.patch_embedding.weight",
     "text": "embeddings.token_embedding.weight",
 }
-_STACK_KIND = StackKind(feed_forward=FeedForwardConfig)
+_STACK_KIND = StackKind(feed_forward=spec.FeedForwardConfig)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,12 +88,12 @@ class TwoTowerFamily(Family):
     def find_variants(self, names: Collection[str]) -> Variants:
         return ("prefix",) if any(name.startswith(_PREFIXES) for name in names) else ()
 
-    def usual_variants(self, config: Config) -> Variants:
+    def usual_variants(self, config: spec.Config) -> Variants:
         return ("prefix",)
 
     def read_config(
         self, settings: Mapping[str, Any], shapes: Mapping[str, Shape], variants: Variants
-    ) -> Config:
+    ) -> spec.Config:
         own: dict[str, dict[str, Shape]] = {}
         for tower, theirs in TOWERS.items():
             prefix = f"{theirs}_model." if "prefix" in variants else ""
@@ -118,7 +111,7 @@ class TwoTowerFamily(Family):
         values: Mapping[str, Any],
         shapes: Mapping[str, Mapping[str, Shape]],
         rows: Mapping[str, int | None],
-    ) -> Config:
+    ) -> spec.Config:
         """Return the config.
 
         Args:
@@ -140,7 +133,7 @@ class TwoTowerFamily(Family):
                 width = place[self.projection_setting] or rows[tower]
                 if width is None:
                     width = own["hidden_size"] if self.projection_within else 512
-                found[tower] = EncoderWithProjectionConfig(
+                found[tower] = spec.EncoderWithProjectionConfig(
                     encoder=found[tower], projection_dim=width, bias=self.projection_within
                 )
         if not found:
@@ -149,7 +142,7 @@ class TwoTowerFamily(Family):
             )
         if len(found) == 1:
             return next(iter(found.values()))
-        return DualEncoderConfig(**found, logit_bias=self.logit_bias)
+        return spec.DualEncoderConfig(**found, logit_bias=self.logit_bias)
 
     def _tower_values(
         self, tower: str, values: Mapping[str, Any], shapes: Mapping[str, Shape]
@@ -176,25 +169,32 @@ class TwoTowerFamily(Family):
         return own
 
     @property
-    def components(self) -> tuple[type[Config], ...]:
-        return DualEncoderConfig, EncoderWithProjectionConfig, EncoderConfig, VisionEncoderConfig
+    def components(self) -> tuple[type[spec.Config], ...]:
+        return (
+            spec.DualEncoderConfig,
+            spec.EncoderWithProjectionConfig,
+            spec.EncoderConfig,
+            spec.VisionEncoderConfig,
+        )
 
-    def parts(self, config: Config) -> Mapping[str, Part]:
+    def parts(self, config: spec.Config) -> Mapping[str, Part]:
         towers = _towers(config)
         parts: dict[str, Part] = {}
         for tower, part in towers.items():
             place = f"{tower}." if len(towers) > 1 else ""
-            place += "encoder." if isinstance(part, EncoderWithProjectionConfig) else ""
+            place += "encoder." if isinstance(part, spec.EncoderWithProjectionConfig) else ""
             parts |= _STACK_KIND.parts(_encoder(part), place)
         return parts
 
-    def write_settings(self, config: Config, source: Mapping[str, Any] | None) -> dict[str, Any]:
+    def write_settings(
+        self, config: spec.Config, source: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
         towers = _towers(config)
         wanted: dict[str, Any] = {}
         for tower, part in towers.items():
             theirs = TOWERS[tower]
             own = self.write[tower](_encoder(part))
-            if isinstance(part, EncoderWithProjectionConfig):
+            if isinstance(part, spec.EncoderWithProjectionConfig):
                 own[self.projection_setting] = part.projection_dim
                 if not self.projection_within:
                     wanted[self.projection_setting] = part.projection_dim
@@ -208,34 +208,36 @@ class TwoTowerFamily(Family):
             wanted[f"{theirs}_config"] = {**(nested or {}), **own}
         return wanted
 
-    def model_type(self, config: Config) -> str:
+    def model_type(self, config: spec.Config) -> str:
         towers = [*_towers(config)]
         return self.name if len(towers) > 1 else f"{self.name}_{TOWERS[towers[0]]}_model"
 
-    def architecture(self, config: Config) -> str | None:
+    def architecture(self, config: spec.Config) -> str | None:
         towers = _towers(config)
         if len(towers) > 1:
             return f"{self.stem}Model"
         ((tower, part),) = towers.items()
-        projected = isinstance(part, EncoderWithProjectionConfig) and not self.projection_within
+        projected = (
+            isinstance(part, spec.EncoderWithProjectionConfig) and not self.projection_within
+        )
         return f"{self.stem}{TOWERS[tower].capitalize()}Model{'WithProjection' * projected}"
 
-    def read_back(self, config: Config, values: Mapping[str, Any]) -> Config:
+    def read_back(self, config: spec.Config, values: Mapping[str, Any]) -> spec.Config:
         towers = _towers(config)
         rows: dict[str, int | None] = {
             tower: None
             for tower, part in towers.items()
-            if tower in self.projections and isinstance(part, EncoderWithProjectionConfig)
+            if tower in self.projections and isinstance(part, spec.EncoderWithProjectionConfig)
         }
         return self._component(values, {tower: {} for tower in towers}, rows)
 
-    def rules(self, config: Config, variants: Variants) -> tuple[Rule, ...]:
+    def rules(self, config: spec.Config, variants: Variants) -> tuple[Rule, ...]:
         leaves, towers = config.leaves(), _towers(config)
         rules: list[Rule] = []
         for tower, part in towers.items():
             theirs = f"{TOWERS[tower]}_model." if "prefix" in variants else ""
             outer = f"{tower}." if len(towers) > 1 else ""
-            projected = isinstance(part, EncoderWithProjectionConfig)
+            projected = isinstance(part, spec.EncoderWithProjectionConfig)
             rules += module_rules(
                 self.towers[tower],
                 leaves,
@@ -296,14 +298,14 @@ def tower_settings(
     )
 
 
-def _towers(config: Config) -> dict[str, Config]:
+def _towers(config: spec.Config) -> dict[str, spec.Config]:
     """Return the encoders that a component has."""
-    if isinstance(config, DualEncoderConfig):
+    if isinstance(config, spec.DualEncoderConfig):
         return {"image": config.image, "text": config.text}
-    return {"image" if isinstance(_encoder(config), VisionEncoderConfig) else "text": config}
+    return {"image" if isinstance(_encoder(config), spec.VisionEncoderConfig) else "text": config}
 
 
-def _encoder(config: Config) -> EncoderConfig | VisionEncoderConfig:
-    encoder = config.encoder if isinstance(config, EncoderWithProjectionConfig) else config
-    assert isinstance(encoder, EncoderConfig | VisionEncoderConfig)
+def _encoder(config: spec.Config) -> spec.EncoderConfig | spec.VisionEncoderConfig:
+    encoder = config.encoder if isinstance(config, spec.EncoderWithProjectionConfig) else config
+    assert isinstance(encoder, spec.EncoderConfig | spec.VisionEncoderConfig)
     return encoder

@@ -3,14 +3,7 @@
 from collections.abc import Collection
 from typing import Any
 
-from ...spec import (
-    AttentionConfig,
-    BlockConfig,
-    FeedForwardConfig,
-    NormConfig,
-    PatchEmbeddingConfig,
-    VisionEncoderConfig,
-)
+from ... import spec
 from .. import transformers_settings as hf
 from ..settings import NUMBER, SIZE, Setting, require
 from ..stacks import StackKind
@@ -36,17 +29,17 @@ _MODULES = {
 }
 
 
-def _read(values: dict[str, Any]) -> VisionEncoderConfig:
+def _read(values: dict[str, Any]) -> spec.VisionEncoderConfig:
     d_model = require(values, "hidden_size")
     dropout = values["hidden_dropout_prob"]
-    norm = NormConfig(eps=values["layer_norm_eps"])
+    norm = spec.NormConfig(eps=values["layer_norm_eps"])
     if values["pooler_output_size"] not in (None, d_model):
         raise ValueError(
             f"pooler_output_size: {values['pooler_output_size']} is not supported, only "
             f"hidden_size={d_model}"
         )
-    return VisionEncoderConfig(
-        embedding=PatchEmbeddingConfig(
+    return spec.VisionEncoderConfig(
+        embedding=spec.PatchEmbeddingConfig(
             image_size=read_size(values, "image_size"),
             patch_size=read_square(values, "patch_size"),
             d_model=d_model,
@@ -54,14 +47,14 @@ def _read(values: dict[str, Any]) -> VisionEncoderConfig:
             mask_token=values["mask_token"],
             dropout=dropout,
         ),
-        layer=BlockConfig(
-            attention=AttentionConfig(
+        layer=spec.BlockConfig(
+            attention=spec.AttentionConfig(
                 d_model=d_model,
                 num_heads=require(values, "num_attention_heads"),
                 qkv_bias=values["qkv_bias"],
                 attention_dropout=values["attention_probs_dropout_prob"],
             ),
-            feed_forward=FeedForwardConfig(
+            feed_forward=spec.FeedForwardConfig(
                 d_model=d_model,
                 d_ff=require(values, "intermediate_size"),
                 activation=hf.read_activation(values, "hidden_act"),
@@ -75,7 +68,7 @@ def _read(values: dict[str, Any]) -> VisionEncoderConfig:
     )
 
 
-def _write(config: VisionEncoderConfig) -> dict[str, Any]:
+def _write(config: spec.VisionEncoderConfig) -> dict[str, Any]:
     layer = config.layers[0]
     return {
         "attention_probs_dropout_prob": layer.attention.attention_dropout,
@@ -128,7 +121,7 @@ VIT = ImageFamily(
     sizes={**SIZES, "intermediate_size": ("encoder.layer.0.intermediate.dense.weight", 0)},
     read=_read,
     write=_write,
-    stack_kind=StackKind(feed_forward=FeedForwardConfig),
+    stack_kind=StackKind(feed_forward=spec.FeedForwardConfig),
     transforms={**TRANSFORMS, "embeddings.mask_token": ROW},
     head_pooling="class",
     pooling=_pooling,
