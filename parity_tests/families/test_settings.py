@@ -179,7 +179,7 @@ def test_an_old_file_may_lack_the_prefix(name, tmp_path):
 
 
 def test_every_family_has_a_case():
-    """Those without one are people's own, in ``test_families_own.py`` and the like."""
+    """Those without one are people's own, in ``test_own.py`` and the like."""
     own = {
         "llama_meta",
         "mingpt",

@@ -1,4 +1,4 @@
-"""Rows of ``model_cases``: attention of one sequence to itself."""
+"""Rows of ``cases``: attention of one sequence to itself."""
 
 from collections.abc import Iterator
 from dataclasses import replace

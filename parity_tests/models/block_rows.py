@@ -1,4 +1,4 @@
-"""Rows of ``model_cases``: whole blocks."""
+"""Rows of ``cases``: whole blocks."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Rows of ``model_cases``: masks and biases, attention to another sequence, latent attention."""
+"""Rows of ``cases``: masks and biases, attention to another sequence, latent attention."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the rows of ``model_cases`` are made from: calls by kind, configs of families, masks.
+"""What the rows of ``cases`` are made from: calls by kind, configs of families, masks.
 
 B batch   T query positions   S key positions   D model width   H head width
 """
