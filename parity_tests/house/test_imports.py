@@ -88,7 +88,7 @@ def test_importing_loads_nothing_else(package: str) -> None:
 def test_an_arrow_the_wrong_way_is_seen() -> None:
     tree = ast.parse("import jax\ndef f():\n    from ..convert import run\n")
     found = list(imported(tree, "diptych/spec/norm.py"))
-    assert found == [("jax", False), ("diptych.convert", True)]
+    assert found == [("jax", False), ("diptych.convert.run", True)]
     assert not is_allowed("jax", AT_MODULE_LEVEL["diptych/spec"])
     assert not is_allowed("diptych.convert", AT_MODULE_LEVEL["diptych/spec"])
     assert not is_allowed("diptych", AT_MODULE_LEVEL["diptych/spec"])
@@ -109,8 +109,16 @@ def imported(tree: ast.AST, file: str) -> Iterator[tuple[str, bool]]:
                 yield alias.name, id(node) in inside
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else ()
-            module = [*base, *([node.module] if node.module else [])]
-            yield ".".join(module), id(node) in inside
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                inner = f"{module}.{alias.name}"
+                yield inner if is_ours(inner) else module, id(node) in inside
+
+
+def is_ours(module: str) -> bool:
+    """Return whether a name is that of a file or folder of this tree."""
+    path = ROOT / module.replace(".", "/")
+    return path.is_dir() or path.with_suffix(".py").is_file()
 
 
 def is_type_checking(node: ast.AST) -> bool:
