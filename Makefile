@@ -4,13 +4,16 @@ BIN := .venv/bin
 # One thread each: the arrays are small, and every core has a worker.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
-.PHONY: help demo test slow check bench docs clean
+.PHONY: help demo try test slow check bench docs clean
 
 help:                ## what can be made
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1: /p' Makefile
 
 demo: .venv/ready    ## convert a trained BERT to Flax and prove it identical
 	$(BIN)/python examples/demo.py
+
+try: .venv/ready     ## a folder, try, with the checkpoints that README and docs read
+	$(BIN)/python -c 'from pathlib import Path; from parity_tests.house.pages import lay_out; lay_out(Path("try"))'
 
 test: .venv/ready    ## the parity suite
 	$(PYTEST)
@@ -42,4 +45,4 @@ docs: .venv/docs     ## the pages of docs, as a site in site/
 	touch $@
 
 clean:
-	rm -rf .venv demo site
+	rm -rf .venv demo site try

@@ -42,6 +42,7 @@ NOT_RUN = {  # what needs a network, or minutes, and how often it stands in all 
     "make demo PIP_ARGS=--extra-index-url URL": 1,
     "make docs": 1,
     "make test": 1,
+    "make try": 2,
     "pip install .": 1,
     "pip install .[all]": 3,
     "pip install .[jax]": 1,
@@ -98,8 +99,7 @@ def run_page(page: str) -> list[Ran]:
     """Run the blocks of a page and return what each printed, beside what the page says."""
     ran: list[Ran] = []
     with TemporaryDirectory() as folder, chdir(folder):
-        for name, path in INPUTS.items():
-            Path(name).symlink_to(path)
+        lay_out(Path())
         namespace: dict[str, Any] = {"__name__": "__main__"}
         python = None
         for block in blocks(page):
@@ -159,6 +159,14 @@ def _workflow(block: Block) -> list[Ran]:
             code, printed = run_diptych(words[1:])
             assert code == 0, printed
     return []
+
+
+def lay_out(folder: Path) -> None:
+    """Put what the pages read into a folder."""
+    folder.mkdir(exist_ok=True)
+    for name, path in INPUTS.items():
+        if not (folder / name).is_symlink():
+            (folder / name).symlink_to(path)
 
 
 def run_diptych(arguments: list[str]) -> tuple[int, str]:
