@@ -137,7 +137,7 @@ COMPONENTS = (
     "FeedForward, relu",
     "FeedForward, gelu",
     "FeedForward, tanh",
-    "TransformerEncoderLayer",
+    "TransformerEncoderLayer, gelu",
     pytest.param("Encoder of vectors", marks=pytest.mark.slow),
 )
 
