@@ -17,7 +17,7 @@ from .settings import MissingSettingError, SettingsTable
 
 Variants = tuple[str, ...]
 LEFT_OUT = object()
-"""The value, in ``write_settings``, of a setting that must not stand in the result."""
+"""The value, in ``write_settings``, of a setting that is not written."""
 
 
 class Recreated(NamedTuple):
@@ -189,7 +189,12 @@ class Family:
         kept = settings | self.restated(settings, wanted)
         if source and not self._difference(config, kept):
             return kept
-        settings = {k: v for k, v in {**settings, **wanted}.items() if v is not LEFT_OUT}
+        stated = {key: value for key, value in wanted.items() if value is not LEFT_OUT}
+        settings |= stated
+        left_out = settings.keys() & (wanted.keys() - stated.keys())
+        # What the source states stays where it means what would be read without it.
+        if left_out and self._difference(config, settings):
+            settings = {key: v for key, v in settings.items() if key not in left_out}
         difference = self._difference(config, settings)
         if difference:
             raise self._refusal(config, difference)

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ..formats.json import parse_json
 from ..spec.checks.sizes import nearest
 
 NUMBER = (int, float)
@@ -140,7 +141,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
     if not separator or not key:
         raise ValueError(f"--set {text!r} must have the form K=V")
     try:
-        return key, json.loads(value)
+        return key, parse_json(value.encode())
     except ValueError:
         return key, value
 

@@ -7,6 +7,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from ..rules import Rule
 from ..spec import Config
 from ..spec.errors import CheckpointError
 from .family import Family
@@ -34,10 +35,11 @@ def load_family(path: str | Path) -> Family:
         raise CheckpointError(f"{path}: FAMILY: must be a diptych.convert.Family, is {found}")
     named = copy(family)
     # What stands in an instance goes before its class's methods.
-    vars(named).update({name: _named(getattr(family, name), path, name) for name in _RETURNS})
+    vars(named).update({name: _named(getattr(family, name), path, name) for name in _METHODS})
     return named
 
 
+_METHODS = [name for name, value in vars(Family).items() if callable(value) and name[0] != "_"]
 _RETURNS: dict[str, type] = {
     "find_variants": tuple,
     "usual_variants": tuple,
@@ -52,17 +54,26 @@ def _named(function: Callable[..., Any], path: Path, name: str) -> Callable[...,
     """Return the function, its faults named; a plain ``ValueError`` is a refusal of its own."""
 
     @wraps(function)
-    def call(*args: Any) -> Any:
+    def call(*args: Any, **options: Any) -> Any:
         try:
-            found = function(*args)
+            found = function(*args, **options)
         except (Exception, SystemExit) as error:
             if type(error) in (ValueError, MissingSettingError, CheckpointError):
                 raise
             raise CheckpointError(f"{path}: {name}: {type(error).__name__}: {error}") from error
-        kind = _RETURNS[name]
-        if not isinstance(found, kind):
-            words = f"must return a {kind.__name__}, not a {type(found).__name__}"
-            raise CheckpointError(f"{path}: {name}: {words}")
+        cause = _fault_of(name, found)
+        if cause:
+            raise CheckpointError(f"{path}: {name}: {cause}")
         return found
 
     return call
+
+
+def _fault_of(name: str, found: Any) -> str:
+    """Return what is wrong with what a function returned, "" for nothing."""
+    if name == "rules" and isinstance(found, tuple):
+        odd = [type(each).__name__ for each in found if not isinstance(each, Rule)]
+        return f"must return rules alone, found {odd[0]}" if odd else ""
+    kind = _RETURNS.get(name, object)
+    is_right = isinstance(found, kind)
+    return "" if is_right else f"must return a {kind.__name__}, not a {type(found).__name__}"

@@ -6,6 +6,7 @@ the first fault, so that a hostile text costs no more than its own length.
 """
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from json.decoder import scanstring  # type: ignore[attr-defined]
@@ -22,6 +23,7 @@ _SCALAR = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-
 _LITERALS = {"true": True, "false": False, "null": None}
 _NO_NUMBER = re.compile(r"NaN|-?Infinity")
 _DEEPEST = 64
+_LONGEST_NUMBER = 1000  # Python itself refuses integers of more than some thousand digits
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -116,7 +118,12 @@ class JsonReader:
         text = self._scalar()
         if text in _LITERALS:
             return _LITERALS[text]
-        return float(text) if any(char in text for char in ".eE") else int(text)
+        if len(text) > _LONGEST_NUMBER:
+            raise ValueError(f"a number of {len(text)} characters, over {_LONGEST_NUMBER}")
+        number = float(text) if any(char in text for char in ".eE") else int(text)
+        if number in (math.inf, -math.inf):
+            raise ValueError(f"{text} is beyond every float64")
+        return number
 
     def skip(self, depth: int = 0) -> None:
         """Read any value without keeping it."""

@@ -1,5 +1,7 @@
 """BERT: every spelling and head is understood, and restored byte for byte."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -132,6 +134,18 @@ def test_a_panel_model_is_written_in_the_current_spelling(tmp_path):
     assert opened.source_config["architectures"] == ["BertForPreTraining"]
     assert opened.config == open_checkpoint(source).config
     assert diff_checkpoints(source, opened).identical
+
+
+@pytest.mark.parametrize("stated", [None, 0.1])
+def test_a_setting_that_says_what_holds_without_it_stays(tmp_path, stated):
+    """Also where another one is added: the file names no labels, three are written."""
+    tensors, config, _ = CASES["sequence"]
+    own = {k: v for k, v in config.items() if k not in ("id2label", "label2id")}
+    own |= {"classifier_dropout": stated, "hidden_dropout_prob": 0.1}
+    source = write_checkpoint(tmp_path / "source", tensors, own)
+    convert_checkpoint(source, tmp_path / "back", to="hf")
+    back = json.loads((tmp_path / "back" / "config.json").read_text())
+    assert {**back, **own} == back
 
 
 @pytest.mark.parametrize("case", ["BertModel", "pretraining", "sequence", "choice", "token"])

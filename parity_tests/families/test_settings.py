@@ -10,6 +10,7 @@ import torch
 
 from diptych.convert import convert_checkpoint, open_checkpoint
 from diptych.families import FAMILIES
+from diptych.families.settings import parse_setting
 from diptych.spec import CheckpointError
 from parity_tests.families.cases import CASES, DECODERS
 from parity_tests.families.cases_encoder import ENCODERS
@@ -23,6 +24,15 @@ HEADS = ("num_attention_heads", "n_head", "n_heads")
 
 def settings_of(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "config.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [("4", 4), ("[1, 2]", [1, 2]), ("null", None), ("relu", "relu"), ("a=b", "a=b"), ("", "")]
+    + [(text, text) for text in ("NaN", "-1e400", '{"a": 1, "a": 2}', "[" * 3000)],
+)
+def test_a_setting_given_is_json_or_a_text(given: str, value: Any):
+    assert parse_setting(f"key={given}") == ("key", value)
 
 
 @all_cases

@@ -119,6 +119,7 @@ def test_a_file_without_a_family_ends_the_command(source, tmp_path):
     ("name", "step"),
     [
         ("find_variants", ("convert", "source", "out", "--to", "flax")),
+        ("is_buffer", ("convert", "source", "out", "--to", "flax")),
         ("rules", ("convert", "source", "out", "--to", "flax")),
         ("write_config", ("convert", "flax", "out", "--to", "hf")),
     ],
@@ -137,6 +138,15 @@ FAMILY = Broken("""
     assert code == 2, err
     assert err.splitlines()[-1] == f"error: rules.py: {name}: KeyError: 'nothing'"
     assert not (tmp_path / "out").exists()
+
+
+def test_rules_that_are_none_are_refused(source, tmp_path):
+    text = "class Broken(DecoderFamily):\n    def rules(self, *arguments):\n        return (1, 2)\n"
+    text += "\n\nFAMILY = Broken("
+    (tmp_path / "rules.py").write_text(RULES.read_text().replace("FAMILY = DecoderFamily(", text))
+    family = load_family(tmp_path / "rules.py")
+    with pytest.raises(CheckpointError, match=r"rules\.py: rules: must return rules alone, found"):
+        convert_checkpoint(source, tmp_path / "out", to="flax", family=family)
 
 
 OWN = """
