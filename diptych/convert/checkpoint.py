@@ -8,8 +8,7 @@ from typing import Any, Self
 from ..families import Family, Recreated, Variants
 from ..formats.container import Container
 from ..spec import Config
-from .layouts.layout import BUFFER_PREFIX
-from .layouts.lazy_tensors import LazyTensor, cast_tensor
+from .layouts.lazy_tensors import BUFFER_PREFIX, LazyTensor, cast_tensor
 
 
 @dataclass(frozen=True)

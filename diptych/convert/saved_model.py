@@ -13,8 +13,8 @@ from ..spec.checks.sizes import check_names_and_shapes
 from ..tensors.cast import cast_code
 from ..tensors.dtypes import code_of
 from .checkpoint import Checkpoint
-from .layouts.layout import BUFFER_PREFIX, LAYOUTS, PANEL_LAYOUTS, PanelLayout
-from .layouts.lazy_tensors import LazyTensor
+from .layouts.layout import LAYOUTS, PANEL_LAYOUTS, PanelLayout
+from .layouts.lazy_tensors import BUFFER_PREFIX, LazyTensor
 from .manifest import VERSION
 from .plan import Plan, make_plan, plan_steps
 from .reading import open_checkpoint

@@ -7,8 +7,9 @@ from pathlib import Path
 from . import FORMATS
 from .container import Container
 from .errors import fault, printable
-from .format import INDEX_SUFFIX, Format
+from .format import Format
 from .paths import contained
+from .shards import INDEX_SUFFIX
 from .signatures import identify
 from .source import FileSource
 

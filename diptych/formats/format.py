@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 WriteFile: TypeAlias = "Callable[[Path, Sequence[Planned], Iterable[tuple[str, np.ndarray]]], None]"
 """Writes one new file: its path, the plan of its tensors, and their names and values in order."""
 
-INDEX_SUFFIX = ".index.json"
-"""The ending of an index of shards, behind that of the files that it names."""
-
 
 class Format:
     """A kind of container; the one instance of each subclass is listed in ``FORMATS``.
@@ -73,7 +70,7 @@ class Format:
         Raises:
             CheckpointError: If it is damaged, is something else, or holds what is not read.
         """
-        from .shards import read_sharded
+        from .shards import INDEX_SUFFIX, read_sharded
 
         if path.name.endswith(INDEX_SUFFIX):
             return self.pick(read_sharded(path, self.reader(), self.separator))

@@ -9,13 +9,15 @@ import numpy as np
 from ..spec import CheckpointError
 from .container import Container
 from .errors import fault
-from .format import INDEX_SUFFIX, WriteFile
 from .json import JsonReader, render_json
 from .limits import twin_faults
 from .output import OutputFile, Planned
 from .paths import contained
 from .source import FileSource
 from .tensor import Tensor
+
+INDEX_SUFFIX = ".index.json"
+"""The ending of an index of shards, behind that of the files that it names."""
 
 _LONGEST_INDEX = 1 << 27
 
@@ -67,7 +69,7 @@ def write_sharded(
     plan: Sequence[Planned],
     arrays: Iterable[tuple[str, np.ndarray]],
     max_shard_size: int | None,
-    write_file: WriteFile,
+    write_file: Callable[[Path, Sequence[Planned], Iterable[tuple[str, np.ndarray]]], None],
     separator: str = ".",
 ) -> tuple[str, ...]:
     """Write one file, or several with an index when one would be larger than allowed.

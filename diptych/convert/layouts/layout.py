@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from .lazy_tensors import LazyTensor
     from .origin import Origin
 
-BUFFER_PREFIX = "buffers."
-"""Before the source name of a buffer that travels beside the leaves."""
-
 
 class Layout:
     """What is asked of a layout, whatever its kind; the one instance of each is in ``LAYOUTS``.
@@ -61,7 +58,7 @@ class Layout:
 
     def buffers(self, checkpoint: "Checkpoint") -> "dict[str, LazyTensor]":
         """Return what is written beside the parameters, by name on disk."""
-        from .lazy_tensors import made_tensor
+        from .lazy_tensors import BUFFER_PREFIX, made_tensor
 
         if self.is_original:
             made = {name: made_tensor(entry) for name, entry in checkpoint.recreated.items()}

@@ -15,7 +15,9 @@ from ...spec.checks.sizes import Shape
 from ...tensors.bits import TensorSpec, contiguous
 from ...tensors.cast import cast_values, target_code
 from ...tensors.dtypes import numpy_dtype
-from .layout import BUFFER_PREFIX
+
+BUFFER_PREFIX = "buffers."
+"""Before the source name of a buffer that travels beside the leaves."""
 
 FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ")
 

@@ -10,8 +10,8 @@ from ...spec import COMPONENTS, Config
 from ...spec.checks.sizes import nearest
 from ...spec.errors import CheckpointError
 from ..checkpoint import Checkpoint, Opened
-from .layout import BUFFER_PREFIX, PANEL_LAYOUTS, TORCH
-from .lazy_tensors import read_leaves, source_names, split_buffers
+from .layout import PANEL_LAYOUTS, TORCH
+from .lazy_tensors import BUFFER_PREFIX, read_leaves, source_names, split_buffers
 from .origin import recorded_origin
 from .state_dicts import choose_state_dict
 
