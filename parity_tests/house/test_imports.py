@@ -1,6 +1,7 @@
 """Who may import whom, and what importing a package loads: the arrows of the architecture."""
 
 import ast
+import graphlib
 import pathlib
 import subprocess
 import sys
@@ -74,6 +75,20 @@ def test_arrows(file: str) -> None:
         assert is_allowed(name, allowed), f"{file} imports {name}; it may import {sorted(allowed)}"
 
 
+@pytest.mark.parametrize("top", ["diptych", "torch_impl", "jax_impl"])
+def test_no_file_imports_itself_through_others(top: str) -> None:
+    """Not inside a function either; the package itself may be asked for a class by its name."""
+    files = {module_of(file): file for file in FILES if file.startswith(top)}
+    arrows = {
+        module: {name for name, _ in imported(ast.parse((ROOT / file).read_text()), file)}
+        for module, file in files.items()
+    }
+    order = graphlib.TopologicalSorter(
+        {m: names & files.keys() - {top} for m, names in arrows.items()}
+    )
+    assert len([*order.static_order()]) == len(files)
+
+
 @pytest.mark.parametrize("package", LOADS)
 def test_importing_loads_nothing_else(package: str) -> None:
     code = f"import sys, {package}; print(*sys.modules)"
@@ -113,6 +128,11 @@ def imported(tree: ast.AST, file: str) -> Iterator[tuple[str, bool]]:
             for alias in node.names:
                 inner = f"{module}.{alias.name}"
                 yield inner if is_ours(inner) else module, id(node) in inside
+
+
+def module_of(file: str) -> str:
+    """Return the name under which a file is imported."""
+    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def is_ours(module: str) -> bool:
